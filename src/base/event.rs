@@ -1,0 +1,103 @@
+//! The closed list of what happens in a host, and the bus that carries it.
+//! Promise 5: an event holds ids, counts and status, never content.
+
+use serde::Serialize;
+use tokio::sync::broadcast;
+
+/// Something that happened. Names, counts and status only.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A plugin has a new live generation.
+    PluginLive {
+        /// Plugin name.
+        plugin: String,
+        /// The generation that answers now.
+        generation: u64,
+    },
+    /// A load failed; the last good generation, if any, goes on.
+    PluginFailed {
+        /// Plugin name.
+        plugin: String,
+        /// The generation that still answers, if there is one.
+        live: Option<u64>,
+        /// The generation that failed.
+        disk: u64,
+        /// The first diagnostic: `file:line:column` and the message.
+        summary: String,
+    },
+    /// A plugin's files are gone, or it was switched off.
+    PluginGone {
+        /// Plugin name.
+        plugin: String,
+    },
+    /// What a model reads about the tools changed: names, descriptions or parameters.
+    ToolsChanged {
+        /// Counts effective changes since the start.
+        revision: u64,
+    },
+    /// A plugin's stored settings changed.
+    SettingsChanged {
+        /// Plugin name.
+        plugin: String,
+    },
+    /// A call ended.
+    CallEnded {
+        /// Id of the call.
+        call: String,
+        /// Tool name.
+        tool: String,
+        /// Generation that ran it.
+        generation: u64,
+        /// Whether it succeeded.
+        ok: bool,
+        /// Code of the failure.
+        code: Option<&'static str>,
+        /// Wall clock, in microseconds.
+        duration_us: u64,
+    },
+    /// Something in the installation needs a look, such as a quarantined file.
+    Notice {
+        /// What it is about: a plugin name, or a file relative to the root.
+        subject: String,
+        /// What happened and what to do.
+        message: String,
+    },
+    /// The host ends.
+    Stopping,
+}
+
+/// Many senders, many listeners; a listener that falls behind loses the oldest and is told so.
+#[derive(Clone)]
+pub struct Bus(broadcast::Sender<Event>);
+
+impl Bus {
+    /// A bus that keeps `capacity` events for slow listeners.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Bus(broadcast::channel(capacity).0)
+    }
+
+    /// Tells everybody who listens; nobody listening is fine.
+    pub fn publish(&self, event: Event) {
+        let _ = self.0.send(event);
+    }
+
+    /// A new listener, from now on.
+    #[must_use]
+    pub fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.0.subscribe()
+    }
+
+    /// Whether anybody listens, so that a hot path may skip building an event.
+    #[must_use]
+    pub fn has_listeners(&self) -> bool {
+        self.0.receiver_count() > 0
+    }
+}
+
+impl Default for Bus {
+    fn default() -> Self {
+        Bus::new(1024)
+    }
+}

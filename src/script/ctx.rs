@@ -1,0 +1,142 @@
+//! Who is calling: one `Ctx` travels in the Rhai tag of every evaluation, through callbacks and imported modules.
+//! Natives read it here and nowhere else; there are no globals and no thread-locals for identity.
+
+use super::control::Control;
+use super::resolver::Imports;
+use crate::base::error::{Error, Kind};
+use crate::service::Services;
+use crate::service::permissions::Grants;
+use crate::service::scopes::ScopeValues;
+use rhai::{Dynamic, EvalAltResult, Map, NativeCallContext, Position};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The result of a native function.
+pub type Res<T> = Result<T, Box<EvalAltResult>>;
+
+/// What the script may do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The top level or `get_tools`: only reading works.
+    Load,
+    /// A tool call.
+    Call,
+    /// `shutdown()`: everything but calling tools.
+    Shutdown,
+}
+
+/// The plugin as its scripts need it: the same for every call of one generation.
+#[derive(Debug)]
+pub struct PluginCtx {
+    /// The plugin's name: the key of its state, settings, files, caches and grants.
+    pub name: Arc<str>,
+    /// The folder beside whose files `files::asset` reads; the tool file's own folder for a single-file plugin.
+    pub assets: Option<PathBuf>,
+    /// What the owner granted.
+    pub grants: Arc<Grants>,
+}
+
+/// Receives what a running call says: progress, log lines, and effects that tests record.
+pub trait Sink: Send + Sync {
+    /// One line of status, in the tool's own words.
+    fn status(&self, _text: &str) {}
+    /// `done` of `total` steps.
+    fn step(&self, _done: i64, _total: i64) {}
+    /// A log line of the plugin: `trace`, `info`, `warn` or `error`.
+    fn log(&self, _level: &str, _text: &str) {}
+}
+
+/// A sink that drops everything.
+pub struct NoSink;
+impl Sink for NoSink {}
+
+/// The context of one evaluation.
+pub struct Ctx {
+    /// What the script may do now.
+    pub phase: Phase,
+    /// The plugin it belongs to.
+    pub plugin: Arc<PluginCtx>,
+    /// Which generation of it runs.
+    pub generation: u64,
+    /// Name of the tool that runs; empty while loading.
+    pub tool: Arc<str>,
+    /// What this generation imported, or is importing.
+    pub imports: Arc<Imports>,
+    /// The plugin's effective settings, as of the start of this call.
+    pub settings: Arc<Map>,
+    /// The chat the call belongs to; `None` for a chatless one.
+    pub chat: Option<Arc<str>>,
+    /// The chat is private.
+    pub private: bool,
+    /// Values of the scopes in this chat.
+    pub scopes: Arc<ScopeValues>,
+    /// Who asked: `owner`, an MCP client's name, an agent's id.
+    pub caller: Arc<str>,
+    /// How many tool calls are around this one.
+    pub depth: u8,
+    /// Deadline, cancel and budgets.
+    pub control: Arc<Control>,
+    /// Where progress and logs go.
+    pub sink: Arc<dyn Sink>,
+    /// The host's services.
+    pub services: Arc<Services>,
+}
+
+/// The context of the running script, whatever its phase.
+///
+/// # Errors
+/// `internal` for an evaluation without a context.
+pub fn any(call: &NativeCallContext) -> Res<Arc<Ctx>> {
+    call.tag()
+        .and_then(|tag| tag.read_lock::<Arc<Ctx>>().map(|ctx| Arc::clone(&ctx)))
+        .ok_or_else(|| raise(call, &Error::internal("this function needs a running plugin")))
+}
+
+/// The context, but only while the script is not loading: for everything that acts.
+///
+/// # Errors
+/// `disabled` with "not available while loading" in the load phase.
+pub fn live(call: &NativeCallContext) -> Res<Arc<Ctx>> {
+    let ctx = any(call)?;
+    if ctx.phase == Phase::Load {
+        return Err(raise(
+            call,
+            &Error::new(Kind::Disabled, format!("`{}` is not available while loading", call.fn_name()))
+                .hint("call it inside a tool function; the top level and get_tools() can only read"),
+        ));
+    }
+    Ok(ctx)
+}
+
+/// Throws one of our errors at the place of the call, as the map that `catch (e)` sees.
+#[must_use]
+pub fn raise(call: &NativeCallContext, error: &Error) -> Box<EvalAltResult> {
+    raise_at(error, call.call_position())
+}
+
+/// As [`raise`], at a position.
+#[must_use]
+pub fn raise_at(error: &Error, position: Position) -> Box<EvalAltResult> {
+    EvalAltResult::ErrorRuntime(super::value::error_to_dynamic(error), position).into()
+}
+
+/// Turns our result into a native's result.
+pub trait OrRaise<T> {
+    /// Throws our error at the place of the call.
+    ///
+    /// # Errors
+    /// The error, as the script sees it.
+    fn or_raise(self, call: &NativeCallContext) -> Res<T>;
+}
+
+impl<T> OrRaise<T> for Result<T, Error> {
+    fn or_raise(self, call: &NativeCallContext) -> Res<T> {
+        self.map_err(|e| raise(call, &e))
+    }
+}
+
+/// A tag that carries `ctx`.
+#[must_use]
+pub fn tag(ctx: Arc<Ctx>) -> Dynamic {
+    Dynamic::from(ctx)
+}

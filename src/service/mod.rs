@@ -1,0 +1,43 @@
+//! Layer 1: what the script API does, in plain Rust: no Rhai, no server. `Services` is handed down to every call.
+
+pub mod cache;
+pub mod files;
+pub mod html;
+pub mod permissions;
+pub mod ports;
+pub mod scopes;
+pub mod settings;
+pub mod state;
+pub mod text;
+pub mod time;
+
+use crate::base::clock::Clock;
+use crate::base::event::Bus;
+use crate::base::paths::Paths;
+use std::sync::{Arc, OnceLock};
+
+/// The services of one host. Cheap to share, built once by the composition root.
+pub struct Services {
+    /// Where everything lives.
+    pub paths: Paths,
+    /// The clock.
+    pub clock: Clock,
+    /// The event bus.
+    pub bus: Bus,
+    /// `state::`: one JSON file a plugin.
+    pub state: state::States,
+    /// Stored settings of plugins.
+    pub settings: settings::Store,
+    /// `cache::`: in memory, with time to live.
+    pub cache: cache::Cache,
+    /// Registered scopes.
+    pub scopes: scopes::Registry,
+    /// `net::`: the only HTTP client.
+    pub net: crate::net::Client,
+    /// `db::`: a plugin's own SQLite files.
+    pub databases: crate::store::plugin_db::Databases,
+    /// The tool registry, seen from below.
+    pub tools: OnceLock<Arc<dyn ports::Tools>>,
+    /// The runtime that natives wait on.
+    pub runtime: tokio::runtime::Handle,
+}
