@@ -1,0 +1,8 @@
+//! Tools as values: what a schema says, how arguments fit it, who may call, what a result becomes.
+//! The pure half knows no script and no thread; loading and dispatch build on it.
+
+pub mod arguments;
+pub mod names;
+pub mod schema;
+pub mod spec;
+pub mod tokens;

@@ -1,0 +1,24 @@
+//! A guess at how many tokens a text costs a model. It knows no model's own vocabulary.
+
+/// About how many tokens `text` is: one per four ASCII characters, one per character beyond ASCII.
+///
+/// An estimate for people who compare descriptions; it is within about a third for English and errs high elsewhere.
+#[must_use]
+pub fn estimate_tokens(text: &str) -> usize {
+    let beyond = text.chars().filter(|c| !c.is_ascii()).count();
+    let ascii = text.bytes().filter(u8::is_ascii).count();
+    ascii.div_ceil(4) + beyond
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_ascii_characters_or_one_other_are_a_token() {
+        let rows: [(&str, usize); 6] = [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("中文", 2), ("ab→", 2)];
+        for (text, tokens) in rows {
+            assert_eq!(estimate_tokens(text), tokens, "{text:?}");
+        }
+    }
+}
