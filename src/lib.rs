@@ -1,1 +1,3 @@
-//! x
+//! Lapidary: an embedded scripting host. Rhai scripts become live tools for an AI.
+
+pub mod base;

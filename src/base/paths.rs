@@ -1,0 +1,341 @@
+//! The root and every place under it. Knows names and folders, never what is in a file.
+
+use super::error::{Error, Result, io};
+use etcetera::BaseStrategy;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Where everything of one installation lives. Cheap enough to clone; getters build paths and touch no disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    root: PathBuf,
+}
+
+impl Paths {
+    /// Finds the root: `explicit`, else `$LAPIDARY_ROOT`, else the nearest folder at or above the working directory that
+    /// holds `user/` beside `scripts/` or `stdlib/`, else `lapidary/` in the data folder of the operating system.
+    ///
+    /// # Errors
+    /// When there is no working directory to start from, or no home folder to end at.
+    pub fn find(explicit: Option<PathBuf>) -> Result<Paths> {
+        let from_env = std::env::var_os("LAPIDARY_ROOT");
+        let here = std::env::current_dir().ok();
+        let data = etcetera::choose_base_strategy().ok().map(|base| base.data_dir());
+        Paths::choose(explicit, from_env, here.as_deref(), data)
+    }
+
+    fn choose(
+        explicit: Option<PathBuf>,
+        from_env: Option<OsString>,
+        here: Option<&Path>,
+        data: Option<PathBuf>,
+    ) -> Result<Paths> {
+        let chosen = explicit
+            .or_else(|| from_env.filter(|value| !value.is_empty()).map(PathBuf::from))
+            .or_else(|| here.and_then(workshop_above))
+            .or_else(|| data.map(|folder| folder.join("lapidary")))
+            .ok_or_else(|| Error::not_found("no root folder: there is no home folder").hint("give --root DIR"))?;
+        let root = std::path::absolute(&chosen)
+            .map_err(|e| io(format_args!("cannot use `{}` as the root", chosen.display()), &e))?;
+        Ok(Paths { root })
+    }
+
+    /// The paths under a known root.
+    #[must_use]
+    pub fn at(root: impl Into<PathBuf>) -> Paths {
+        Paths { root: root.into() }
+    }
+
+    /// Makes the folders that the host writes to. Doing it again is harmless.
+    ///
+    /// # Errors
+    /// `permission_denied` for a read-only place, `quota` for a full disk, with the folder's path.
+    pub fn ensure(&self) -> Result<()> {
+        for folder in
+            [self.tools(), self.plugins(), self.webui_plugins(), self.plugin_state(), self.user().join("toolsets")]
+        {
+            std::fs::create_dir_all(&folder)
+                .map_err(|e| io(format_args!("cannot make the folder `{}`", folder.display()), &e))?;
+        }
+        Ok(())
+    }
+
+    /// The root itself.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Everything that belongs to the user.
+    #[must_use]
+    pub fn user(&self) -> PathBuf {
+        self.root.join("user")
+    }
+
+    /// Single-file tools: `user/tools`.
+    #[must_use]
+    pub fn tools(&self) -> PathBuf {
+        self.user().join("tools")
+    }
+
+    /// Plugin folders: `user/plugins`.
+    #[must_use]
+    pub fn plugins(&self) -> PathBuf {
+        self.user().join("plugins")
+    }
+
+    /// Shipped plugins, where the root has its own copy.
+    #[must_use]
+    pub fn scripts(&self) -> PathBuf {
+        self.root.join("scripts")
+    }
+
+    /// Shared Rhai modules, where the root has its own copy.
+    #[must_use]
+    pub fn stdlib(&self) -> PathBuf {
+        self.root.join("stdlib")
+    }
+
+    /// The folder of stored settings.
+    #[must_use]
+    pub fn webui_plugins(&self) -> PathBuf {
+        self.user().join("webui").join("plugins")
+    }
+
+    /// Which plugins are switched on and off.
+    #[must_use]
+    pub fn plugins_json(&self) -> PathBuf {
+        self.user().join("webui").join("plugins.json")
+    }
+
+    /// What the owner granted to plugins.
+    #[must_use]
+    pub fn grants_file(&self) -> PathBuf {
+        self.user().join("webui").join("grants.json")
+    }
+
+    /// Stored settings of one plugin.
+    #[must_use]
+    pub fn settings_file(&self, plugin: &str) -> PathBuf {
+        self.webui_plugins().join(format!("{plugin}.json"))
+    }
+
+    /// The folder of state, data files and databases of all plugins.
+    #[must_use]
+    pub fn plugin_state(&self) -> PathBuf {
+        self.user().join("plugin_state")
+    }
+
+    /// State of one plugin.
+    #[must_use]
+    pub fn state_file(&self, plugin: &str) -> PathBuf {
+        self.plugin_state().join(format!("{plugin}.json"))
+    }
+
+    /// Data folder of one plugin.
+    #[must_use]
+    pub fn files_dir(&self, plugin: &str) -> PathBuf {
+        self.plugin_state().join(format!("{plugin}_files"))
+    }
+
+    /// One SQLite file of one plugin. `_` in `name` becomes `.`, so that the last `_` ends the plugin's name: otherwise
+    /// `a` with `b_c` and `a_b` with `c` would share a file.
+    #[must_use]
+    pub fn db_file(&self, plugin: &str, name: &str) -> PathBuf {
+        self.plugin_state().join(format!("{plugin}_{}.db", name.replace('_', ".")))
+    }
+
+    /// Saved toolsets.
+    #[must_use]
+    pub fn toolsets_file(&self) -> PathBuf {
+        self.user().join("toolsets").join("toolsets.json")
+    }
+
+    /// The host's own settings.
+    #[must_use]
+    pub fn lapidary_toml(&self) -> PathBuf {
+        self.user().join("lapidary.toml")
+    }
+
+    /// Earlier sources of one plugin.
+    #[must_use]
+    pub fn history_dir(&self, plugin: &str) -> PathBuf {
+        self.user().join("history").join(plugin)
+    }
+
+    /// `path` as it is shown to people: relative to the root where it is inside, with `/`.
+    #[must_use]
+    pub fn shown(&self, path: &Path) -> String {
+        let inside = path.strip_prefix(&self.root).unwrap_or(path);
+        inside.to_string_lossy().replace('\\', "/")
+    }
+}
+
+fn workshop_above(here: &Path) -> Option<PathBuf> {
+    here.ancestors()
+        .find(|folder| {
+            folder.join("user").is_dir() && (folder.join("scripts").is_dir() || folder.join("stdlib").is_dir())
+        })
+        .map(Path::to_path_buf)
+}
+
+/// Checks a plugin's name: it becomes file names on every operating system, so it is 1 to 64 ASCII letters, digits, `_`
+/// and `-`, begins with a letter or digit, and is not a name that some system or the host keeps for itself.
+///
+/// # Errors
+/// `invalid_arguments` that says which rule is broken.
+pub fn valid_plugin_name(name: &str) -> Result<()> {
+    let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+    let refuse = |why: &str| Err(Error::invalid(format!("`{shown}` is not a plugin name: {why}")));
+    if name.is_empty() {
+        return refuse("it is empty");
+    }
+    if name.len() > 64 {
+        return refuse("it is longer than 64 characters");
+    }
+    if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
+        return refuse("only letters a to z, digits, `_` and `-` are allowed");
+    }
+    if !name.as_bytes()[0].is_ascii_alphanumeric() {
+        return refuse("it must begin with a letter or a digit");
+    }
+    let lower = name.to_ascii_lowercase();
+    let numbered = lower.len() == 4
+        && (lower.starts_with("com") || lower.starts_with("lpt"))
+        && matches!(lower.as_bytes()[3], b'1'..=b'9');
+    if numbered || matches!(lower.as_str(), "con" | "prn" | "aux" | "nul") {
+        return refuse("some operating systems keep this name for a device");
+    }
+    if lower == "agents" {
+        return refuse("its state file would be the host's own `agents.json`");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::base::error::Kind;
+    use std::fs;
+
+    #[test]
+    fn the_root_is_explicit_then_environment_then_workshop_then_data_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let shop = dir.path().join("shop");
+        let deep = shop.join("user/tools/deep");
+        fs::create_dir_all(&deep).unwrap();
+        fs::create_dir_all(shop.join("stdlib")).unwrap();
+        let env = || Some(OsString::from("/from/env"));
+        let data = || Some(PathBuf::from("/data"));
+        let root = |paths: Result<Paths>| paths.unwrap().root().to_path_buf();
+        assert_eq!(root(Paths::choose(Some("/x".into()), env(), Some(&deep), data())), Path::new("/x"));
+        assert_eq!(root(Paths::choose(None, env(), Some(&deep), data())), Path::new("/from/env"));
+        assert_eq!(root(Paths::choose(None, None, Some(&deep), data())), shop);
+        assert_eq!(root(Paths::choose(None, Some("".into()), Some(&shop), data())), shop);
+        assert_eq!(root(Paths::choose(None, None, Some(dir.path()), data())), Path::new("/data/lapidary"));
+        let e = Paths::choose(None, None, None, None).unwrap_err();
+        assert!(e.hint_text().unwrap().contains("--root"), "{e}");
+    }
+
+    #[test]
+    fn a_folder_with_only_one_of_the_marks_is_not_a_root() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("scripts")).unwrap();
+        assert_eq!(workshop_above(dir.path()), None);
+        fs::create_dir_all(dir.path().join("user")).unwrap();
+        assert_eq!(workshop_above(dir.path()).as_deref(), Some(dir.path()));
+    }
+
+    #[test]
+    fn a_relative_root_becomes_absolute() {
+        let paths = Paths::choose(Some("shop".into()), None, None, None).unwrap();
+        assert!(paths.root().is_absolute());
+        assert!(paths.root().ends_with("shop"));
+    }
+
+    #[test]
+    fn ensure_makes_the_folders_once_and_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = Paths::at(dir.path().join("new"));
+        paths.ensure().unwrap();
+        paths.ensure().unwrap();
+        for folder in ["tools", "plugins", "webui/plugins", "plugin_state", "toolsets"] {
+            assert!(paths.user().join(folder).is_dir(), "{folder}");
+        }
+    }
+
+    #[test]
+    fn ensure_names_the_folder_it_cannot_make() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("user"), "a file in the way").unwrap();
+        let e = Paths::at(dir.path()).ensure().unwrap_err();
+        assert!(e.message().contains("user"), "{e}");
+    }
+
+    #[test]
+    fn every_file_has_its_documented_place() {
+        let paths = Paths::at("/r");
+        let rows = [
+            (paths.tools(), "user/tools"),
+            (paths.plugins(), "user/plugins"),
+            (paths.scripts(), "scripts"),
+            (paths.stdlib(), "stdlib"),
+            (paths.plugins_json(), "user/webui/plugins.json"),
+            (paths.grants_file(), "user/webui/grants.json"),
+            (paths.settings_file("dice"), "user/webui/plugins/dice.json"),
+            (paths.state_file("dice"), "user/plugin_state/dice.json"),
+            (paths.files_dir("dice"), "user/plugin_state/dice_files"),
+            (paths.db_file("dice", "log"), "user/plugin_state/dice_log.db"),
+            (paths.toolsets_file(), "user/toolsets/toolsets.json"),
+            (paths.lapidary_toml(), "user/lapidary.toml"),
+            (paths.history_dir("dice"), "user/history/dice"),
+        ];
+        for (path, shown) in rows {
+            assert_eq!(paths.shown(&path), shown);
+        }
+        assert_eq!(paths.shown(Path::new("/elsewhere/x")), "/elsewhere/x");
+    }
+
+    #[test]
+    fn two_plugins_never_share_a_database() {
+        let paths = Paths::at("/r");
+        assert_ne!(paths.db_file("a", "b_c"), paths.db_file("a_b", "c"));
+        assert_ne!(paths.db_file("a", "_c"), paths.db_file("a_", "c"));
+    }
+
+    #[test]
+    fn plugin_names_are_safe_on_every_system() {
+        let long = "a".repeat(64);
+        for good in ["a", "dice", "My-Tool_2", "0x", "com", "com10", "lpt0", "console", "agent", long.as_str()] {
+            assert!(valid_plugin_name(good).is_ok(), "{good}");
+        }
+        let too_long = "a".repeat(65);
+        for bad in [
+            "",
+            "_a",
+            "-a",
+            "a.b",
+            "a b",
+            "a/b",
+            "a\\b",
+            "..",
+            ".",
+            "é",
+            "日",
+            "a\0",
+            "con",
+            "CON",
+            "Nul",
+            "aux",
+            "prn",
+            "com1",
+            "LPT9",
+            "agents",
+            "a\n",
+            too_long.as_str(),
+        ] {
+            assert_eq!(valid_plugin_name(bad).unwrap_err().kind(), Kind::InvalidArguments, "{bad:?}");
+        }
+    }
+}
