@@ -8,6 +8,7 @@ use crate::service::Services;
 use crate::service::permissions::Grants;
 use crate::service::scopes::ScopeValues;
 use rhai::{Dynamic, EvalAltResult, Map, NativeCallContext, Position};
+use arc_swap::ArcSwap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -26,14 +27,13 @@ pub enum Phase {
 }
 
 /// The plugin as its scripts need it: the same for every call of one generation.
-#[derive(Debug)]
 pub struct PluginCtx {
     /// The plugin's name: the key of its state, settings, files, caches and grants.
     pub name: Arc<str>,
     /// The folder beside whose files `files::asset` reads; the tool file's own folder for a single-file plugin.
     pub assets: Option<PathBuf>,
-    /// What the owner granted.
-    pub grants: Arc<Grants>,
+    /// What the owner granted; a revoked grant counts from the next host call on.
+    pub grants: ArcSwap<Grants>,
 }
 
 /// Receives what a running call says: progress, log lines, and effects that tests record.

@@ -5,7 +5,6 @@ pub mod control;
 pub mod ctx;
 pub mod diagnostic;
 pub mod engine;
-pub mod lint;
 pub mod module;
 pub mod pool;
 pub mod program;

@@ -36,6 +36,8 @@ pub struct Services {
     pub net: crate::net::Client,
     /// `db::`: a plugin's own SQLite files.
     pub databases: crate::store::plugin_db::Databases,
+    /// What owners granted to plugins.
+    pub grants: permissions::GrantStore,
     /// The tool registry, seen from below.
     pub tools: OnceLock<Arc<dyn ports::Tools>>,
     /// The runtime that natives wait on.

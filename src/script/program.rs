@@ -1,0 +1,256 @@
+//! One compiled and once-evaluated file: the part that needs Rhai's volatile `internals`, kept in one place.
+//! It knows functions, constants and comments, not what they mean.
+
+use super::ctx::{self, Ctx};
+use super::engine::CONSTANTS;
+use super::resolver::{self, Source};
+use crate::base::error::{Error, Result};
+use rhai::{
+    AST, ASTNode, Dynamic, Engine, EvalAltResult, Expr, FnAccess, GlobalRuntimeState, Module, NativeCallContext,
+    Position, Scope, Shared, Stmt,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The largest source file, in bytes: compiling cannot be interrupted, so size is checked first.
+pub const MAX_SOURCE: usize = 1 << 20;
+
+/// A function of a file.
+#[derive(Debug, Clone)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Its parameters in order.
+    pub params: Vec<String>,
+    /// Declared `private`.
+    pub private: bool,
+    /// Its doc comment blocks as written, `///` and `/** */` kept.
+    pub comments: Vec<String>,
+    /// Line of its body's start, from 1.
+    pub line: usize,
+    /// Column there, from 1.
+    pub column: usize,
+}
+
+/// A loaded file.
+pub struct Program {
+    /// Display name and text.
+    pub source: Source,
+    /// The evaluated module, with imports and constants in each function's environment.
+    pub module: Shared<Module>,
+    /// Top-level constants.
+    pub constants: BTreeMap<String, Dynamic>,
+    /// Functions in source order.
+    pub functions: Vec<Function>,
+    /// The `//!` comments, markers removed.
+    pub doc: String,
+}
+
+impl Program {
+    /// A program without anything: what stays behind when the real one is taken away.
+    #[must_use]
+    pub fn empty(source: Source) -> Program {
+        Program { source, module: Module::new().into(), constants: BTreeMap::new(), functions: Vec::new(), doc: String::new() }
+    }
+
+    /// The function `name`; the first where there are several of different arity.
+    #[must_use]
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        self.functions.iter().find(|f| f.name == name)
+    }
+}
+
+/// Text as the parser wants it: UTF-8, no BOM, not too long.
+///
+/// # Errors
+/// `too_large` past [`MAX_SOURCE`], `invalid_arguments` for bytes that are not UTF-8 (with the line).
+pub fn decode(name: &str, bytes: Vec<u8>) -> Result<Source> {
+    if bytes.len() > MAX_SOURCE {
+        return Err(Error::new(
+            crate::base::error::Kind::TooLarge,
+            format!("{name} has {} bytes; a script has at most {MAX_SOURCE}", bytes.len()),
+        )
+        .hint("split it, and move data into files:: or db::"));
+    }
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        let line = 1 + e.as_bytes()[..at].iter().filter(|b| **b == b'\n').count();
+        Error::invalid(format!("{name}:{line} is not UTF-8")).hint("save the file as UTF-8")
+    })?;
+    let text: Arc<str> = text.strip_prefix('\u{feff}').unwrap_or(&text).into();
+    Ok(Source { name: name.into(), text })
+}
+
+/// Compiles, without running anything.
+pub(super) fn compile(engine: &Engine, source: &Source) -> Result<AST, Box<EvalAltResult>> {
+    let mut ast = engine
+        .compile(&*source.text)
+        .map_err(|e| Box::new(EvalAltResult::ErrorParsing(*e.0, e.1)))?;
+    ast.set_source(&*source.name);
+    Ok(ast)
+}
+
+/// Runs a compiled top level once, in the load phase, with every import it can reach resolved.
+pub(super) fn evaluate(engine: &Engine, ctx: &Arc<Ctx>, ast: &AST, source: &Source) -> Result<Module, Box<EvalAltResult>> {
+    refuse_top_level_return(ast)?;
+    let mut global = engine.new_global_runtime_state();
+    global.tag = ctx::tag(ctx.clone());
+    global.source = Some((&*source.name).into());
+    // Imports written inside functions: resolved now, so that a call never reads the disk.
+    for (path, pos) in literal_imports(ctx, ast)? {
+        let key = resolver::confine(&path).map_err(|e| ctx::raise_at(&e, pos))?;
+        resolver::load(engine, ctx, &source.name, &key, pos)?;
+    }
+    Module::eval_ast_as_new_raw(engine, &mut Scope::new(), &mut global, ast)
+}
+
+/// Compiles and evaluates an entry file in the load phase of `ctx`.
+///
+/// # Errors
+/// Rhai's error, to be rendered by `diagnostic`.
+pub fn load(engine: &Engine, ctx: &Arc<Ctx>, source: &Source) -> Result<Program, Box<EvalAltResult>> {
+    ctx.imports.keep_source(source.clone());
+    let ast = compile(engine, source)?;
+    // A last statement that sees every top-level constant: they are private to the file otherwise.
+    let mut run = ast.clone();
+    if let Ok(tail) = engine.compile(format!("{CONSTANTS}();")) {
+        run.combine(tail);
+    }
+    run.set_source(&*source.name);
+    let module: Shared<Module> = evaluate(engine, ctx, &run, source)?.into();
+    Ok(Program {
+        source: source.clone(),
+        module,
+        constants: ctx.imports.take_constants(),
+        functions: functions(&ast),
+        doc: module_doc(ast.doc()),
+    })
+}
+
+fn module_doc(doc: &str) -> String {
+    let lines: Vec<&str> = doc
+        .lines()
+        .map(|l| l.trim_start().trim_start_matches("//!").trim_start_matches("/*!").trim_end_matches("*/").trim())
+        .collect();
+    lines.join("\n").trim().to_owned()
+}
+
+/// The functions of a file in source order.
+#[must_use]
+pub fn functions(ast: &AST) -> Vec<Function> {
+    let mut out: Vec<Function> = ast
+        .iter_functions()
+        .filter(|f| !f.name.starts_with("anon$"))
+        .map(|f| {
+            let at = ast
+                .shared_lib()
+                .get_script_fn(f.name, f.params.len())
+                .map_or(Position::NONE, |def| def.body.start_position());
+            Function {
+                name: f.name.to_owned(),
+                params: f.params.iter().map(|p| (*p).to_owned()).collect(),
+                private: f.access == FnAccess::Private,
+                comments: f.comments.iter().map(|c| (*c).to_owned()).collect(),
+                line: at.line().unwrap_or(0),
+                column: at.position().unwrap_or(0),
+            }
+        })
+        .collect();
+    out.sort_by_key(|f| (f.line, f.column));
+    out
+}
+
+fn refuse_top_level_return(ast: &AST) -> Result<(), Box<EvalAltResult>> {
+    let mut at = None;
+    for statement in ast.statements() {
+        statement.walk(&mut Vec::new(), &mut |path: &[ASTNode]| {
+            if let Some(ASTNode::Stmt(Stmt::Return(.., pos))) = path.last() {
+                at = Some(*pos);
+            }
+            true
+        });
+    }
+    at.map_or(Ok(()), |pos| {
+        Err(ctx::raise_at(&Error::invalid("`return` outside a function").hint("the top level of a file runs to its end"), pos))
+    })
+}
+
+/// Literal import paths anywhere in the file, function bodies and closures too; a computed one is an error.
+fn literal_imports(ctx: &Ctx, ast: &AST) -> Result<Vec<(String, Position)>, Box<EvalAltResult>> {
+    let mut out = Vec::new();
+    let mut bad: Option<(Error, Position)> = None;
+    ast.walk(&mut |path: &[ASTNode]| {
+        if let Some(ASTNode::Stmt(Stmt::Import(import, pos))) = path.last() {
+            match &import.0 {
+                Expr::StringConstant(text, at) => out.push((text.to_string(), *at)),
+                _ => {
+                    bad = Some((
+                        Error::invalid("an import needs a literal path").hint("write import \"std/<module>\" as m;"),
+                        *pos,
+                    ));
+                }
+            }
+            let alias = import.1.name.as_str();
+            if !alias.is_empty() && ctx.imports.is_reserved(alias) {
+                bad = Some((
+                    Error::new(
+                        crate::base::error::Kind::Conflict,
+                        format!("`{alias}` is a host module, so an import cannot be called that"),
+                    )
+                    .hint("choose another alias"),
+                    *pos,
+                ));
+            }
+        }
+        true
+    });
+    match bad {
+        Some((e, pos)) => Err(ctx::raise_at(&e, pos)),
+        None => Ok(out),
+    }
+}
+
+/// How a function is called.
+pub struct Invocation<'a> {
+    /// The function's name.
+    pub function: &'a str,
+    /// What `this` is inside, if anything.
+    pub this: Option<&'a mut Dynamic>,
+    /// Positional arguments; consumed.
+    pub arguments: &'a mut [Dynamic],
+    /// Call levels already used by the calls around it.
+    pub level: usize,
+}
+
+/// Calls a function of a loaded file in the context `ctx`, on this thread.
+///
+/// # Errors
+/// Rhai's error, to be rendered by `diagnostic`.
+pub fn invoke(engine: &Engine, program: &Program, ctx: &Arc<Ctx>, call: Invocation) -> Result<Dynamic, Box<EvalAltResult>> {
+    let mut global: GlobalRuntimeState = engine.new_global_runtime_state();
+    global.lib.push(program.module.clone());
+    global.tag = ctx::tag(ctx.clone());
+    global.source = Some((&*program.source.name).into());
+    global.level = call.level;
+    let native = NativeCallContext::new_with_all_fields(engine, call.function, None, &global, Position::NONE);
+    let result = match call.this {
+        Some(this) => {
+            let mut all: Vec<&mut Dynamic> = Vec::with_capacity(call.arguments.len() + 1);
+            all.push(this);
+            all.extend(call.arguments.iter_mut());
+            native.call_fn_raw(call.function, true, true, &mut all)
+        }
+        None => {
+            let mut all: Vec<&mut Dynamic> = call.arguments.iter_mut().collect();
+            native.call_fn_raw(call.function, false, false, &mut all)
+        }
+    };
+    match result {
+        // `exit(value)` ends the call with that value.
+        Err(e) if matches!(*e, EvalAltResult::Exit(..)) => match *e {
+            EvalAltResult::Exit(value, _) => Ok(value),
+            _ => Ok(Dynamic::UNIT),
+        },
+        other => other,
+    }
+}

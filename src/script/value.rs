@@ -1,0 +1,261 @@
+//! The only converter between script values and JSON, and between our errors and what `catch (e)` sees.
+//! What JSON cannot hold is an error that names its path; nothing is rounded, wrapped or dropped.
+
+use crate::base::error::{Error, Fallback, Kind, Result};
+use rhai::{Array, Blob, Dynamic, FnPtr, ImmutableString, Map};
+use serde_json::{Number, Value};
+
+/// The longest text at the boundary, in bytes.
+pub const MAX_TEXT: usize = 8 << 20;
+/// The longest array at the boundary.
+pub const MAX_ARRAY: usize = 1_000_000;
+/// The largest map at the boundary.
+pub const MAX_MAP: usize = 100_000;
+/// How deep a value may nest at the boundary.
+pub const MAX_DEPTH: usize = 128;
+
+/// A JSON value as a script value. Integers are `i64`, other numbers `f64`.
+///
+/// # Errors
+/// `invalid_arguments` for an integer beyond `i64`.
+pub fn from_json(value: &Value) -> Result<Dynamic> {
+    Ok(match value {
+        Value::Null => Dynamic::UNIT,
+        Value::Bool(b) => Dynamic::from_bool(*b),
+        Value::Number(n) => from_number(n)?,
+        Value::String(s) => Dynamic::from(ImmutableString::from(s.as_str())),
+        Value::Array(items) => Dynamic::from_array(items.iter().map(from_json).collect::<Result<Array>>()?),
+        Value::Object(map) => Dynamic::from_map(from_object(map)?),
+    })
+}
+
+/// A JSON object as a script map.
+///
+/// # Errors
+/// As [`from_json`].
+pub fn from_object(map: &serde_json::Map<String, Value>) -> Result<Map> {
+    map.iter().map(|(key, value)| Ok((key.as_str().into(), from_json(value)?))).collect()
+}
+
+fn from_number(n: &Number) -> Result<Dynamic> {
+    if let Some(i) = n.as_i64() {
+        return Ok(Dynamic::from_int(i));
+    }
+    if n.is_u64() {
+        return Err(Error::invalid(format!("the integer {n} does not fit into 64 bits with a sign")));
+    }
+    n.as_f64().map(Dynamic::from_float).ok_or_else(|| Error::invalid(format!("the number {n} cannot be held")))
+}
+
+/// A script value as JSON, exactly.
+///
+/// # Errors
+/// `invalid_arguments` naming the path of what JSON cannot hold (a function, NaN, an infinity, a blob, a value of the
+/// host), `too_large` for what passes the boundary's caps.
+pub fn to_json(value: &Dynamic) -> Result<Value> {
+    json_at(value, &mut Vec::new())
+}
+
+fn json_at(value: &Dynamic, path: &mut Vec<String>) -> Result<Value> {
+    if path.len() > MAX_DEPTH {
+        return Err(Error::new(Kind::TooLarge, format!("the value nests deeper than {MAX_DEPTH} levels")));
+    }
+    if value.is_unit() {
+        return Ok(Value::Null);
+    }
+    if let Ok(b) = value.as_bool() {
+        return Ok(Value::Bool(b));
+    }
+    if let Ok(i) = value.as_int() {
+        return Ok(Value::from(i));
+    }
+    if let Ok(f) = value.as_float() {
+        return Number::from_f64(f).map(Value::Number).ok_or_else(|| unfit(path, &format!("the number {f}")));
+    }
+    if let Ok(c) = value.as_char() {
+        return Ok(Value::String(c.to_string()));
+    }
+    if let Some(text) = value.read_lock::<ImmutableString>() {
+        if text.len() > MAX_TEXT {
+            return Err(too_large(path, "a text", text.len(), MAX_TEXT));
+        }
+        return Ok(Value::String(text.to_string()));
+    }
+    if let Some(items) = value.read_lock::<Array>() {
+        if items.len() > MAX_ARRAY {
+            return Err(too_large(path, "an array", items.len(), MAX_ARRAY));
+        }
+        let mut out = Vec::with_capacity(items.len());
+        for (i, item) in items.iter().enumerate() {
+            path.push(format!("[{i}]"));
+            out.push(json_at(item, path)?);
+            path.pop();
+        }
+        return Ok(Value::Array(out));
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        if map.len() > MAX_MAP {
+            return Err(too_large(path, "a map", map.len(), MAX_MAP));
+        }
+        let mut out = serde_json::Map::new();
+        for (key, item) in map.iter() {
+            path.push(format!(".{key}"));
+            out.insert(key.to_string(), json_at(item, path)?);
+            path.pop();
+        }
+        return Ok(Value::Object(out));
+    }
+    if value.is::<Blob>() {
+        return Err(unfit(path, "a blob").hint("make it text first: base64::encode(blob)"));
+    }
+    if value.is::<FnPtr>() {
+        return Err(unfit(path, "a function"));
+    }
+    Err(unfit(path, &format!("a value of type {}", value.type_name())))
+}
+
+fn place(path: &[String]) -> String {
+    if path.is_empty() { "the value".to_owned() } else { format!("`{}`", path.concat().trim_start_matches('.')) }
+}
+
+fn unfit(path: &[String], what: &str) -> Error {
+    Error::invalid(format!("{} is {what}, which JSON cannot hold", place(path)))
+}
+
+fn too_large(path: &[String], what: &str, got: usize, cap: usize) -> Error {
+    Error::new(Kind::TooLarge, format!("{} is {what} of {got}; at most {cap} are taken", place(path)))
+}
+
+/// What a script catches: `#{code, message, hint}`, with the fields of a failure that are set.
+#[must_use]
+pub fn error_to_dynamic(error: &Error) -> Dynamic {
+    let mut map = Map::new();
+    map.insert("code".into(), error.code().into());
+    map.insert("message".into(), error.message().into());
+    map.insert("hint".into(), error.hint_text().map_or(Dynamic::UNIT, Into::into));
+    if error.retryable() != error.kind().retryable() {
+        map.insert("retryable".into(), error.retryable().into());
+    }
+    if let Some(ms) = error.retry_after_ms() {
+        map.insert("retry_after_ms".into(), i64::try_from(ms).unwrap_or(i64::MAX).into());
+    }
+    if let Some(action) = error.user_action() {
+        map.insert("user_action".into(), action.into());
+    }
+    if !error.fallbacks().is_empty() {
+        let list: Array = error
+            .fallbacks()
+            .iter()
+            .map(|f| {
+                let mut m = Map::new();
+                m.insert("tool".into(), f.tool.as_str().into());
+                m.insert("when".into(), f.when.as_str().into());
+                Dynamic::from_map(m)
+            })
+            .collect();
+        map.insert("fallbacks".into(), list.into());
+    }
+    Dynamic::from_map(map)
+}
+
+/// Reads a failure map back: the counterpart of [`error_to_dynamic`], for `failure(#{..})` and for what a script throws.
+///
+/// # Errors
+/// `invalid_arguments` that says which field is wrong.
+pub fn error_from_map(map: &Map) -> Result<Error> {
+    const KNOWN: [&str; 7] =
+        ["code", "message", "hint", "retryable", "retry_after_ms", "user_action", "fallbacks"];
+    if let Some(key) = map.keys().find(|k| !KNOWN.contains(&k.as_str())) {
+        return Err(Error::invalid(format!("a failure has no field `{key}`")).hint(format!("fields: {}", KNOWN.join(" "))));
+    }
+    let code = text(map, "code").ok_or_else(|| Error::invalid("a failure needs a `code`"))?;
+    let kind = Kind::from_code(&code).ok_or_else(|| {
+        Error::invalid(format!("`{code}` is not a failure code"))
+            .hint(format!("codes: {}", Kind::ALL.map(Kind::code).join(" ")))
+    })?;
+    let message = text(map, "message").unwrap_or_else(|| code.replace('_', " "));
+    let mut error = Error::new(kind, message);
+    if let Some(hint) = text(map, "hint") {
+        error = error.hint(hint);
+    }
+    if let Some(yes) = map.get("retryable").and_then(|v| v.as_bool().ok()) {
+        error = error.with_retryable(yes);
+    }
+    if let Some(ms) = map.get("retry_after_ms").and_then(|v| v.as_int().ok()).and_then(|ms| u64::try_from(ms).ok()) {
+        error = error.with_retry_after_ms(ms);
+    }
+    if let Some(action) = text(map, "user_action") {
+        error = error.with_user_action(action);
+    }
+    if let Some(list) = map.get("fallbacks").and_then(|v| v.read_lock::<Array>().map(|l| l.clone())) {
+        let fallbacks = list
+            .iter()
+            .map(|item| {
+                let entry = item.read_lock::<Map>().map(|m| m.clone()).unwrap_or_default();
+                text(&entry, "tool")
+                    .map(|tool| Fallback { tool, when: text(&entry, "when").unwrap_or_default() })
+                    .ok_or_else(|| Error::invalid("a fallback is a map with `tool` and `when`"))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        error = error.with_fallbacks(fallbacks);
+    }
+    Ok(error)
+}
+
+/// The text under `key`, if there is one.
+#[must_use]
+pub fn text(map: &Map, key: &str) -> Option<String> {
+    map.get(key).and_then(|v| v.read_lock::<ImmutableString>().map(|s| s.to_string()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn json_round_trips_exactly() {
+        let cases = [
+            json!(null),
+            json!(true),
+            json!(i64::MAX),
+            json!(i64::MIN),
+            json!(0.1),
+            json!("é 中 👩‍👩‍👧 \u{0}"),
+            json!([]),
+            json!({}),
+            json!({"a": [1, 2.5, {"b": null}], "z": ""}),
+        ];
+        for case in cases {
+            assert_eq!(to_json(&from_json(&case).unwrap()).unwrap(), case);
+        }
+    }
+
+    #[test]
+    fn an_integer_beyond_i64_is_an_error_not_a_wrap() {
+        assert!(from_json(&json!(u64::MAX)).is_err());
+    }
+
+    #[test]
+    fn what_json_cannot_hold_is_named_with_its_path() {
+        let mut inner = Map::new();
+        inner.insert("c".into(), Dynamic::from_blob(vec![1]));
+        let mut map = Map::new();
+        map.insert("a".into(), Dynamic::from_array(vec![Dynamic::UNIT, Dynamic::from_map(inner)]));
+        let e = to_json(&Dynamic::from_map(map)).unwrap_err();
+        assert!(e.message().contains("`a[1].c` is a blob"), "{e}");
+        assert!(to_json(&Dynamic::from_float(f64::NAN)).is_err());
+        assert!(to_json(&Dynamic::from(FnPtr::new("f").unwrap())).is_err());
+    }
+
+    #[test]
+    fn a_failure_reads_back() {
+        let e = Error::new(Kind::UpstreamAuth, "the drive said 401")
+            .hint("look again")
+            .with_user_action("reconnect")
+            .with_fallbacks(vec![Fallback { tool: "web_search".into(), when: "public".into() }]);
+        let map = error_to_dynamic(&e).cast::<Map>();
+        assert_eq!(error_from_map(&map).unwrap(), e);
+    }
+}
