@@ -1,3 +1,4 @@
 //! Lapidary: an embedded scripting host. Rhai scripts become live tools for an AI.
 
 pub mod base;
+pub mod net;
