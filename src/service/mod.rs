@@ -1,15 +1,10 @@
 //! Layer 1: what the script API does, in plain Rust: no Rhai, no server. `Services` is handed down to every call.
 
-pub mod cache;
-pub mod files;
-pub mod html;
+pub mod grants;
 pub mod permissions;
 pub mod ports;
+pub mod quarantine;
 pub mod scopes;
-pub mod settings;
-pub mod state;
-pub mod text;
-pub mod time;
 
 use crate::base::clock::Clock;
 use crate::base::event::Bus;
@@ -24,18 +19,10 @@ pub struct Services {
     pub clock: Clock,
     /// The event bus.
     pub bus: Bus,
-    /// `state::`: one JSON file a plugin.
-    pub state: state::States,
-    /// Stored settings of plugins.
-    pub settings: settings::Store,
-    /// `cache::`: in memory, with time to live.
-    pub cache: cache::Cache,
     /// Registered scopes.
     pub scopes: scopes::Registry,
     /// `net::`: the only HTTP client.
     pub net: crate::net::Client,
-    /// `db::`: a plugin's own SQLite files.
-    pub databases: crate::store::plugin_db::Databases,
     /// What owners granted to plugins.
     pub grants: permissions::GrantStore,
     /// The tool registry, seen from below.

@@ -1,0 +1,722 @@
+//! The closed list of permissions, what a script declares, what it is granted, and the rule between the two.
+//! Pure values and rules; the file of grants is `grants.rs`, and the decision about a call is the gate's.
+
+use crate::base::error::{Error, Kind, Result};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub use super::grants::{Grant, GrantStore, Record};
+
+macro_rules! permissions {
+    ($($variant:ident $word:literal $doc:literal,)*) => {
+        /// A power that a script must declare before it can be granted.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Permission {
+            $(#[doc = $doc] $variant,)*
+        }
+
+        impl Permission {
+            /// Every permission, in the order of the documentation.
+            pub const ALL: &[Permission] = &[$(Permission::$variant,)*];
+
+            /// The word, as scripts and manifests write it.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Permission::$variant => $word,)*
+                }
+            }
+
+            /// What it allows, in a few words.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Permission::$variant => $doc,)*
+                }
+            }
+        }
+    };
+}
+
+permissions! {
+    ReadMessages "READ_MESSAGES" "Read the messages of the room.",
+    SendMessages "SEND_MESSAGES" "Send messages to the room.",
+    ReadMembers "READ_MEMBERS" "See who is in the room.",
+    ReadNotes "READ_NOTES" "Read notes.",
+    WriteNotes "WRITE_NOTES" "Create and change notes.",
+    ReadTodos "READ_TODOS" "Read to-do items.",
+    WriteTodos "WRITE_TODOS" "Create and change to-do items.",
+    ReadFiles "READ_FILES" "Read the drive.",
+    WriteFiles "WRITE_FILES" "Change the drive.",
+    ReadRoomFiles "READ_ROOM_FILES" "Read the files attached in the room.",
+    ReadKnowledge "READ_KNOWLEDGE" "Search the knowledge base.",
+    WriteKnowledge "WRITE_KNOWLEDGE" "Add to the knowledge base.",
+    ReadCalendar "READ_CALENDAR" "Read calendars.",
+    WriteCalendar "WRITE_CALENDAR" "Change calendars.",
+    ReadMemory "READ_MEMORY" "Search long-term memory.",
+    WriteMemory "WRITE_MEMORY" "Save and forget memories.",
+    ReadArtifacts "READ_ARTIFACTS" "Read artifacts.",
+    WriteArtifacts "WRITE_ARTIFACTS" "Create and change artifacts.",
+    ExternalHttp "EXTERNAL_HTTP" "Make HTTP requests.",
+    WriteExternal "WRITE_EXTERNAL" "Change something in another service.",
+    DelegateExternal "DELEGATE_EXTERNAL" "Hand work to tools of another service.",
+    StartAgents "START_AGENTS" "Start agents.",
+    RunCommands "RUN_COMMANDS" "Run programs on this machine.",
+    UseSecrets "USE_SECRETS" "Use stored credentials.",
+    Spend "SPEND" "Spend money.",
+}
+
+impl Permission {
+    /// The permission for a word.
+    ///
+    /// # Errors
+    /// `invalid_arguments` naming the word and the nearest one that exists.
+    pub fn parse(word: &str) -> Result<Permission> {
+        let upper = word.trim().to_ascii_uppercase().replace(['-', ' '], "_");
+        if let Some(found) = Permission::ALL.iter().find(|p| p.as_str() == word) {
+            return Ok(*found);
+        }
+        let shown: String = word.chars().take(60).flat_map(char::escape_debug).collect();
+        let error = Error::invalid(format!("there is no permission `{shown}`"));
+        let near = Permission::ALL.iter().find(|p| p.as_str() == upper).or_else(|| {
+            let last = upper.rsplit('_').next().filter(|part| part.len() > 3)?;
+            Permission::ALL.iter().find(|p| p.as_str().contains(last))
+        });
+        Err(match near {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint(format!(
+                "the words are {}",
+                Permission::ALL.iter().map(|p| p.as_str()).collect::<Vec<_>>().join(" ")
+            )),
+        })
+    }
+
+    /// Whether declaring it is enough for a plugin that the owner put there: the dangerous ones need the owner's word.
+    /// `EXTERNAL_HTTP` is harmless only for the hosts it lists, which [`Record::effective`] knows.
+    #[must_use]
+    pub const fn harmless(self) -> bool {
+        !matches!(
+            self,
+            Permission::ExternalHttp
+                | Permission::RunCommands
+                | Permission::UseSecrets
+                | Permission::WriteExternal
+                | Permission::Spend
+        )
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The host functions that each permission guards. One with no function of its own is checked where a tool declares it.
+pub const GUARDED: &[(Permission, &[&str])] = &[
+    (Permission::ReadMessages, &["room::messages"]),
+    (Permission::SendMessages, &["room::send"]),
+    (Permission::ReadMembers, &["room::members"]),
+    (Permission::ReadNotes, &[]),
+    (Permission::WriteNotes, &[]),
+    (Permission::ReadTodos, &[]),
+    (Permission::WriteTodos, &[]),
+    (Permission::ReadFiles, &[]),
+    (Permission::WriteFiles, &[]),
+    (Permission::ReadRoomFiles, &["room::files", "room::file"]),
+    (Permission::ReadKnowledge, &[]),
+    (Permission::WriteKnowledge, &[]),
+    (Permission::ReadCalendar, &[]),
+    (Permission::WriteCalendar, &[]),
+    (Permission::ReadMemory, &[]),
+    (Permission::WriteMemory, &[]),
+    (Permission::ReadArtifacts, &[]),
+    (Permission::WriteArtifacts, &[]),
+    (
+        Permission::ExternalHttp,
+        &[
+            "net::get",
+            "net::post",
+            "net::put",
+            "net::patch",
+            "net::delete",
+            "net::head",
+            "net::request",
+            "net::get_all",
+            "net::session_for",
+            "net::wan_session",
+        ],
+    ),
+    (Permission::WriteExternal, &[]),
+    (Permission::DelegateExternal, &[]),
+    (Permission::StartAgents, &["agents::start"]),
+    (Permission::RunCommands, &["command::run"]),
+    (Permission::UseSecrets, &["credentials::get", "credentials::accounts", "credentials::account"]),
+    (Permission::Spend, &[]),
+];
+
+/// The host functions that need a granted folder instead of a permission.
+pub const GUARDED_BY_FOLDER: &[&str] = &["files::root"];
+
+/// How far a permission that can carry a list reaches.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// Nowhere.
+    #[default]
+    None,
+    /// To these names only.
+    Listed(BTreeSet<String>),
+    /// Everywhere.
+    Any,
+}
+
+impl Reach {
+    /// Whether it reaches anything.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        matches!(self, Reach::None)
+    }
+
+    fn of(names: BTreeSet<String>) -> Reach {
+        if names.is_empty() { Reach::None } else { Reach::Listed(names) }
+    }
+
+    fn union(self, other: Reach) -> Reach {
+        match (self, other) {
+            (Reach::Any, _) | (_, Reach::Any) => Reach::Any,
+            (Reach::Listed(a), Reach::Listed(b)) => Reach::Listed(a.into_iter().chain(b).collect()),
+            (Reach::None, other) | (other, Reach::None) => other,
+        }
+    }
+}
+
+/// What a manifest, a script's `PERMISSIONS` or a tool's `permissions` asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Declared {
+    words: BTreeSet<Permission>,
+    hosts: Reach,
+    secrets: Reach,
+}
+
+impl Declared {
+    /// Reads a list such as `["READ_NOTES", {"EXTERNAL_HTTP": ["api.example.org", "*.example.net"]}]`; `null` is the empty list.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for anything else, naming the entry: an unknown word, a list on a permission that takes none, a host
+    /// with a scheme, port or path, or a wildcard wider than one domain.
+    pub fn parse(value: &Value) -> Result<Declared> {
+        let entries = match value {
+            Value::Null => return Ok(Declared::default()),
+            Value::Array(entries) => entries,
+            _ => return Err(Error::invalid("permissions are a list of words").hint("write [\"READ_NOTES\"]")),
+        };
+        let mut declared = Declared::default();
+        for entry in entries {
+            match entry {
+                Value::String(word) => declared.add(Permission::parse(word)?, Reach::Any),
+                Value::Object(map) => {
+                    for (word, names) in map {
+                        let permission = Permission::parse(word)?;
+                        declared.add(permission, Reach::Listed(listed(permission, names)?));
+                    }
+                }
+                other => {
+                    return Err(Error::invalid(format!("a permission is a word or a map of lists, not {other}")));
+                }
+            }
+        }
+        Ok(declared)
+    }
+
+    fn add(&mut self, permission: Permission, reach: Reach) {
+        match permission {
+            Permission::ExternalHttp => self.hosts = std::mem::take(&mut self.hosts).union(reach),
+            Permission::UseSecrets => self.secrets = std::mem::take(&mut self.secrets).union(reach),
+            word => {
+                self.words.insert(word);
+            }
+        }
+    }
+
+    /// This and `other` together.
+    #[must_use]
+    pub fn and(mut self, other: Declared) -> Declared {
+        self.words.extend(other.words);
+        self.hosts = self.hosts.union(other.hosts);
+        self.secrets = self.secrets.union(other.secrets);
+        self
+    }
+
+    /// Whether nothing is asked for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.hosts.is_none() && self.secrets.is_none()
+    }
+
+    /// The permissions asked for, without their lists.
+    pub fn permissions(&self) -> impl Iterator<Item = Permission> + '_ {
+        Permission::ALL.iter().copied().filter(|p| match p {
+            Permission::ExternalHttp => !self.hosts.is_none(),
+            Permission::UseSecrets => !self.secrets.is_none(),
+            word => self.words.contains(word),
+        })
+    }
+
+    /// How far `EXTERNAL_HTTP` is asked for.
+    #[must_use]
+    pub fn hosts(&self) -> &Reach {
+        &self.hosts
+    }
+
+    /// How far `USE_SECRETS` is asked for.
+    #[must_use]
+    pub fn secrets(&self) -> &Reach {
+        &self.secrets
+    }
+}
+
+fn listed(permission: Permission, names: &Value) -> Result<BTreeSet<String>> {
+    if !matches!(permission, Permission::ExternalHttp | Permission::UseSecrets) {
+        return Err(Error::invalid(format!("`{permission}` takes no list")).hint("write the word alone"));
+    }
+    let names = names.as_array().filter(|names| !names.is_empty()).ok_or_else(|| {
+        Error::invalid(format!("`{permission}` needs a list with at least one name")).hint("or write the word alone")
+    })?;
+    names
+        .iter()
+        .map(|name| {
+            let name =
+                name.as_str().ok_or_else(|| Error::invalid(format!("`{permission}` lists texts, not {name}")))?;
+            if permission == Permission::ExternalHttp { host_pattern(name) } else { secret_name(name) }
+        })
+        .collect()
+}
+
+/// A host of a list in its one spelling: lower case, no trailing dot, an IPv6 address without brackets, or `*.` and a domain.
+///
+/// # Errors
+/// `invalid_arguments` for a scheme, port, path or user, for letters beyond ASCII, and for a wildcard over a whole top level.
+pub fn host_pattern(text: &str) -> Result<String> {
+    let shown: String = text.chars().take(80).flat_map(char::escape_debug).collect();
+    let refuse = |why: &str, hint: &str| Err(Error::invalid(format!("`{shown}` is not a host: {why}")).hint(hint));
+    let host = normal_host(text);
+    let bare = host.strip_prefix("*.").unwrap_or(&host);
+    if bare.parse::<std::net::Ipv6Addr>().is_ok() && bare == host {
+        return Ok(host);
+    }
+    if bare.is_empty() || bare.contains('*') {
+        return refuse(
+            "a wildcard stands only for the names below a domain",
+            "write `*.example.org`, or the permission's word alone for any host",
+        );
+    }
+    if !bare.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_')) {
+        return refuse("only the name is written, without scheme, port or path", "write `api.example.org`");
+    }
+    if bare.split('.').any(str::is_empty) || host.len() > 253 {
+        return refuse("it has an empty part or is too long", "write `api.example.org`");
+    }
+    if bare != host && (!bare.contains('.') || bare.parse::<std::net::Ipv4Addr>().is_ok()) {
+        return refuse("the wildcard is too wide", "name a domain with at least two parts");
+    }
+    Ok(host)
+}
+
+/// A credential's name: 1 to 64 letters, digits, `_`, `-`, `.`, `:` or `/`.
+///
+/// # Errors
+/// `invalid_arguments` for anything else.
+pub fn secret_name(text: &str) -> Result<String> {
+    let fits = !text.is_empty()
+        && text.len() <= 64
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':' | b'/'));
+    if fits {
+        Ok(text.to_string())
+    } else {
+        let shown: String = text.chars().take(80).flat_map(char::escape_debug).collect();
+        Err(Error::invalid(format!("`{shown}` is not the name of a credential")))
+    }
+}
+
+fn normal_host(text: &str) -> String {
+    let host = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
+    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+}
+
+/// What a plugin may do: declared by it, and granted by the owner or by the rule for harmless powers. Default is nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Grants {
+    pub(super) words: BTreeSet<Permission>,
+    pub(super) hosts: Reach,
+    pub(super) secrets: Reach,
+    pub(super) folders: BTreeMap<String, PathBuf>,
+}
+
+impl Grants {
+    /// Whether the permission is held, for at least one host or secret where it reaches only some.
+    #[must_use]
+    pub fn allows(&self, permission: &Permission) -> bool {
+        match permission {
+            Permission::ExternalHttp => !self.hosts.is_none(),
+            Permission::UseSecrets => !self.secrets.is_none(),
+            word => self.words.contains(word),
+        }
+    }
+
+    /// Whether requests to `host` are allowed: listed itself, or below a listed `*.domain`, or any host is.
+    #[must_use]
+    pub fn allows_host(&self, host: &str) -> bool {
+        match &self.hosts {
+            Reach::None => false,
+            Reach::Any => true,
+            Reach::Listed(patterns) => {
+                let host = normal_host(host);
+                patterns.iter().any(|pattern| covers(pattern, &host))
+            }
+        }
+    }
+
+    /// Whether the credential `name` may be used.
+    #[must_use]
+    pub fn allows_secret(&self, name: &str) -> bool {
+        match &self.secrets {
+            Reach::None => false,
+            Reach::Any => true,
+            Reach::Listed(names) => names.contains(name),
+        }
+    }
+
+    /// A granted user folder.
+    #[must_use]
+    pub fn folder(&self, name: &str) -> Option<&Path> {
+        self.folders.get(name).map(PathBuf::as_path)
+    }
+
+    /// Names of the granted user folders, sorted.
+    pub fn folder_names(&self) -> impl Iterator<Item = &str> {
+        self.folders.keys().map(String::as_str)
+    }
+
+    /// How far `EXTERNAL_HTTP` reaches.
+    #[must_use]
+    pub fn hosts(&self) -> &Reach {
+        &self.hosts
+    }
+
+    /// `Ok` where the permission is held.
+    ///
+    /// # Errors
+    /// `permission_denied` naming the permission and what to type.
+    pub fn require(&self, permission: Permission, plugin: &str) -> Result<()> {
+        if self.allows(&permission) {
+            return Ok(());
+        }
+        Err(Missing { permission, names: Vec::new() }.error(plugin))
+    }
+}
+
+/// `pattern` is an exact host or `*.domain`; `host` is in its one spelling.
+fn covers(pattern: &str, host: &str) -> bool {
+    match pattern.strip_prefix('*') {
+        Some(suffix) => host.len() > suffix.len() && host.ends_with(suffix),
+        None => pattern == host,
+    }
+}
+
+/// A declared permission that is not granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Which.
+    pub permission: Permission,
+    /// The hosts or credentials that are not covered; empty where the permission as a whole is missing.
+    pub names: Vec<String>,
+}
+
+impl Missing {
+    /// The argument of `lapidary grant <plugin> ..` that would grant it.
+    #[must_use]
+    pub fn argument(&self) -> String {
+        if self.names.is_empty() {
+            self.permission.to_string()
+        } else {
+            format!("{}={}", self.permission, self.names.join(","))
+        }
+    }
+
+    /// The failure of a call that needs it.
+    #[must_use]
+    pub fn error(&self, plugin: &str) -> Error {
+        let argument = self.argument();
+        Error::new(Kind::PermissionDenied, format!("the plugin `{plugin}` does not hold `{argument}`"))
+            .hint(format!("declare it in PERMISSIONS or plugin.json, then type: lapidary grant {plugin} {argument}"))
+            .with_user_action(format!("grant `{argument}` to the plugin `{plugin}`"))
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.argument())
+    }
+}
+
+/// What of `declared` is not in `grants`, in the order of [`Permission::ALL`]. Empty means: may run.
+/// A permission declared for any host but granted for some is held: the owner narrowed it, and each request is checked.
+#[must_use]
+pub fn missing(declared: &Declared, grants: &Grants) -> Vec<Missing> {
+    let uncovered = |asked: &Reach, held: &Reach, covered: &dyn Fn(&str) -> bool| match (asked, held) {
+        (Reach::None, _) | (_, Reach::Any) | (Reach::Any, Reach::Listed(_)) => None,
+        (Reach::Any, Reach::None) => Some(Vec::new()),
+        (Reach::Listed(names), _) => {
+            let open: Vec<String> = names.iter().filter(|name| !covered(name)).cloned().collect();
+            (!open.is_empty()).then_some(open)
+        }
+    };
+    Permission::ALL
+        .iter()
+        .filter_map(|&permission| {
+            let names = match permission {
+                Permission::ExternalHttp => uncovered(&declared.hosts, &grants.hosts, &|name| match &grants.hosts {
+                    Reach::Listed(held) => held.iter().any(|pattern| pattern == name || covers(pattern, name)),
+                    _ => false,
+                })?,
+                Permission::UseSecrets => {
+                    uncovered(&declared.secrets, &grants.secrets, &|name| grants.allows_secret(name))?
+                }
+                word if declared.words.contains(&word) && !grants.words.contains(&word) => Vec::new(),
+                _ => return None,
+            };
+            Some(Missing { permission, names })
+        })
+        .collect()
+}
+
+/// The rule for what a plugin that the owner put there, or that is shipped, holds: only what it declares; of that the harmless
+/// powers and the listed hosts at once, and the rest where the owner granted it. What the owner revoked it does not hold.
+#[must_use]
+pub fn effective(record: &Record, declared: &Declared) -> Grants {
+    let granted = |p: Permission| record.granted.contains(p.as_str());
+    let denied = |p: Permission| record.denied.contains(p.as_str());
+    let words = declared.words.iter().copied().filter(|&p| !denied(p) && (p.harmless() || granted(p))).collect();
+    let hosts = match &declared.hosts {
+        _ if denied(Permission::ExternalHttp) => Reach::None,
+        Reach::None => Reach::None,
+        Reach::Listed(hosts) => Reach::Listed(hosts.clone()),
+        Reach::Any if granted(Permission::ExternalHttp) => Reach::Any,
+        Reach::Any => Reach::of(record.hosts.clone()),
+    };
+    let secrets = match &declared.secrets {
+        _ if denied(Permission::UseSecrets) => Reach::None,
+        Reach::None => Reach::None,
+        asked if granted(Permission::UseSecrets) => asked.clone(),
+        Reach::Listed(names) => Reach::of(names.intersection(&record.secrets).cloned().collect()),
+        Reach::Any => Reach::of(record.secrets.clone()),
+    };
+    Grants { words, hosts, secrets, folders: record.folders.clone() }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn declared(value: Value) -> Declared {
+        Declared::parse(&value).unwrap()
+    }
+
+    #[test]
+    fn words_are_unique_and_read_back() {
+        let words: BTreeSet<_> = Permission::ALL.iter().map(|p| p.as_str()).collect();
+        assert_eq!(words.len(), Permission::ALL.len());
+        assert_eq!(words.len(), 25);
+        for p in Permission::ALL {
+            assert_eq!(Permission::parse(p.as_str()).unwrap(), *p);
+        }
+    }
+
+    #[test]
+    fn every_permission_stands_once_in_the_table_of_guarded_functions() {
+        let keys: Vec<_> = GUARDED.iter().map(|(p, _)| *p).collect();
+        assert_eq!(keys, Permission::ALL);
+        let functions: Vec<_> = GUARDED.iter().flat_map(|(_, f)| f.iter()).chain(GUARDED_BY_FOLDER).collect();
+        assert_eq!(functions.iter().collect::<BTreeSet<_>>().len(), functions.len(), "a function has one guard");
+        assert!(functions.iter().all(|f| f.split_once("::").is_some()));
+    }
+
+    #[test]
+    fn an_unknown_word_names_its_neighbour() {
+        for (word, near) in [
+            ("external_http", "EXTERNAL_HTTP"),
+            ("READ-NOTES", "READ_NOTES"),
+            ("HTTP", "EXTERNAL_HTTP"),
+            ("RUN_COMMAND", "RUN_COMMANDS"),
+        ] {
+            let e = Permission::parse(word).unwrap_err();
+            assert!(e.hint_text().unwrap().contains(near), "{word}: {e}");
+        }
+        assert!(Permission::parse("FLY").unwrap_err().hint_text().unwrap().contains("SPEND"));
+    }
+
+    #[test]
+    fn bad_declarations_are_refused_with_a_reason() {
+        let rows = [
+            (json!("EXTERNAL_HTTP"), "a list"),
+            (json!({"EXTERNAL_HTTP": ["a.b"]}), "a list"),
+            (json!([1]), "not 1"),
+            (json!([["READ_NOTES"]]), "a word or a map"),
+            (json!(["NOPE"]), "no permission `NOPE`"),
+            (json!([{"READ_NOTES": ["x"]}]), "takes no list"),
+            (json!([{"EXTERNAL_HTTP": []}]), "at least one"),
+            (json!([{"EXTERNAL_HTTP": "a.b"}]), "at least one"),
+            (json!([{"EXTERNAL_HTTP": [1]}]), "lists texts"),
+            (json!([{"EXTERNAL_HTTP": ["https://a.b"]}]), "not a host"),
+            (json!([{"EXTERNAL_HTTP": ["a.b/path"]}]), "not a host"),
+            (json!([{"EXTERNAL_HTTP": ["a.b:80"]}]), "not a host"),
+            (json!([{"EXTERNAL_HTTP": ["user@a.b"]}]), "not a host"),
+            (json!([{"EXTERNAL_HTTP": ["*"]}]), "not a host"),
+            (json!([{"EXTERNAL_HTTP": ["*.org"]}]), "too wide"),
+            (json!([{"EXTERNAL_HTTP": ["*.10.0.0.1"]}]), "too wide"),
+            (json!([{"EXTERNAL_HTTP": ["a.*.b"]}]), "not a host"),
+            (json!([{"EXTERNAL_HTTP": ["a..b"]}]), "empty part"),
+            (json!([{"EXTERNAL_HTTP": ["münchen.example"]}]), "not a host"),
+            (json!([{"EXTERNAL_HTTP": [""]}]), "not a host"),
+            (json!([{"USE_SECRETS": ["a b"]}]), "not the name"),
+            (json!([{"USE_SECRETS": [""]}]), "not the name"),
+        ];
+        for (value, word) in rows {
+            let e = Declared::parse(&value).unwrap_err();
+            assert_eq!(e.kind(), Kind::InvalidArguments, "{value}");
+            assert!(e.message().contains(word), "{value}: {e}");
+        }
+    }
+
+    #[test]
+    fn declarations_add_up_and_the_word_alone_reaches_everywhere() {
+        let one = declared(json!([{"EXTERNAL_HTTP": ["A.Example.org."]}, "READ_NOTES"]));
+        assert_eq!(one.hosts(), &Reach::Listed(["a.example.org".to_string()].into()));
+        let both = one.clone().and(declared(json!([{"EXTERNAL_HTTP": ["[::1]"]}, {"USE_SECRETS": ["git"]}])));
+        assert_eq!(both.hosts(), &Reach::Listed(["a.example.org".to_string(), "::1".to_string()].into()));
+        let words: Vec<_> = both.permissions().map(Permission::as_str).collect();
+        assert_eq!(words, ["READ_NOTES", "EXTERNAL_HTTP", "USE_SECRETS"]);
+        assert_eq!(one.and(declared(json!(["EXTERNAL_HTTP"]))).hosts(), &Reach::Any);
+        assert!(declared(json!(null)).is_empty() && declared(json!([])).is_empty());
+    }
+
+    #[test]
+    fn nothing_is_held_by_default() {
+        let grants = Grants::default();
+        assert!(Permission::ALL.iter().all(|p| !grants.allows(p)));
+        assert!(!grants.allows_host("a.example.org") && !grants.allows_secret("x") && grants.folder("x").is_none());
+        let e = grants.require(Permission::RunCommands, "dice").unwrap_err();
+        assert_eq!(e.kind(), Kind::PermissionDenied);
+        assert!(e.hint_text().unwrap().contains("lapidary grant dice RUN_COMMANDS"), "{e}");
+    }
+
+    #[test]
+    fn hosts_are_exact_or_below_a_listed_domain() {
+        let grants = effective(
+            &Record::default(),
+            &declared(json!([{"EXTERNAL_HTTP": ["api.example.org", "*.cdn.example", "10.0.0.1", "::1"]}])),
+        );
+        for yes in [
+            "api.example.org",
+            "API.Example.Org",
+            "api.example.org.",
+            "a.cdn.example",
+            "a.b.cdn.example",
+            "10.0.0.1",
+            "::1",
+            "[::1]",
+        ] {
+            assert!(grants.allows_host(yes), "{yes}");
+        }
+        for no in [
+            "example.org",
+            "x.api.example.org",
+            "evilapi.example.org",
+            "cdn.example",
+            "evilcdn.example",
+            ".cdn.example",
+            "10.0.0.2",
+            "api.example.org.evil",
+            "",
+        ] {
+            assert!(!grants.allows_host(no), "{no}");
+        }
+    }
+
+    /// One row: what is declared, what the owner did, what is held and what is missing.
+    type Row = (Value, Value, &'static [&'static str], &'static [&'static str]);
+
+    #[test]
+    fn the_rule_between_declared_and_granted() {
+        let rows: &[Row] = &[
+            (json!([]), json!({}), &[], &[]),
+            (json!([]), json!({"granted": ["RUN_COMMANDS", "SPEND"]}), &[], &[]),
+            (json!(["READ_NOTES"]), json!({}), &["READ_NOTES"], &[]),
+            (json!(["WRITE_NOTES", "START_AGENTS"]), json!({}), &["WRITE_NOTES", "START_AGENTS"], &[]),
+            (json!(["READ_NOTES"]), json!({"denied": ["READ_NOTES"]}), &[], &["READ_NOTES"]),
+            (json!(["READ_NOTES"]), json!({"granted": ["READ_NOTES"], "denied": ["READ_NOTES"]}), &[], &["READ_NOTES"]),
+            (json!(["RUN_COMMANDS"]), json!({}), &[], &["RUN_COMMANDS"]),
+            (json!(["RUN_COMMANDS"]), json!({"granted": ["RUN_COMMANDS"]}), &["RUN_COMMANDS"], &[]),
+            (json!(["WRITE_EXTERNAL", "SPEND"]), json!({}), &[], &["WRITE_EXTERNAL", "SPEND"]),
+            (json!(["WRITE_EXTERNAL", "SPEND"]), json!({"granted": ["SPEND"]}), &["SPEND"], &["WRITE_EXTERNAL"]),
+            (json!(["USE_SECRETS"]), json!({}), &[], &["USE_SECRETS"]),
+            (json!(["USE_SECRETS"]), json!({"secrets": ["git"]}), &["USE_SECRETS"], &[]),
+            (json!([{"USE_SECRETS": ["git", "mail"]}]), json!({}), &[], &["USE_SECRETS=git,mail"]),
+            (
+                json!([{"USE_SECRETS": ["git", "mail"]}]),
+                json!({"secrets": ["git"]}),
+                &["USE_SECRETS"],
+                &["USE_SECRETS=mail"],
+            ),
+            (json!([{"USE_SECRETS": ["git"]}]), json!({"granted": ["USE_SECRETS"]}), &["USE_SECRETS"], &[]),
+            (json!([{"USE_SECRETS": ["git"]}]), json!({"secrets": ["other"]}), &[], &["USE_SECRETS=git"]),
+            (json!(["EXTERNAL_HTTP"]), json!({}), &[], &["EXTERNAL_HTTP"]),
+            (json!(["EXTERNAL_HTTP"]), json!({"granted": ["EXTERNAL_HTTP"]}), &["EXTERNAL_HTTP"], &[]),
+            (json!(["EXTERNAL_HTTP"]), json!({"hosts": ["a.example"]}), &["EXTERNAL_HTTP"], &[]),
+            (json!([{"EXTERNAL_HTTP": ["a.example"]}]), json!({}), &["EXTERNAL_HTTP"], &[]),
+            (
+                json!([{"EXTERNAL_HTTP": ["a.example"]}]),
+                json!({"denied": ["EXTERNAL_HTTP"]}),
+                &[],
+                &["EXTERNAL_HTTP=a.example"],
+            ),
+            (json!([{"EXTERNAL_HTTP": ["a.example"]}, "EXTERNAL_HTTP"]), json!({}), &[], &["EXTERNAL_HTTP"]),
+            (json!(["READ_NOTES"]), json!({"granted": ["A_WORD_OF_TOMORROW"]}), &["READ_NOTES"], &[]),
+        ];
+        for (asked, record, held, open) in rows {
+            let asked = declared(asked.clone());
+            let record: Record = serde_json::from_value(record.clone()).unwrap();
+            let grants = effective(&record, &asked);
+            let has: Vec<_> = Permission::ALL.iter().filter(|p| grants.allows(p)).map(|p| p.as_str()).collect();
+            let mut wanted = held.to_vec();
+            wanted.sort_by_key(|w| Permission::ALL.iter().position(|p| p.as_str() == *w));
+            assert_eq!(has, wanted, "{asked:?} {record:?}");
+            let lacks: Vec<_> = missing(&asked, &grants).iter().map(Missing::argument).collect();
+            assert_eq!(lacks, *open, "{asked:?} {record:?}");
+        }
+    }
+
+    #[test]
+    fn a_grant_never_reaches_beyond_what_is_declared() {
+        let record: Record = serde_json::from_value(
+            json!({"granted": ["EXTERNAL_HTTP", "USE_SECRETS"], "hosts": ["b.example"], "secrets": ["x"]}),
+        )
+        .unwrap();
+        let grants = effective(&record, &declared(json!([{"EXTERNAL_HTTP": ["a.example"]}, {"USE_SECRETS": ["git"]}])));
+        assert!(grants.allows_host("a.example") && !grants.allows_host("b.example"));
+        assert!(grants.allows_secret("git") && !grants.allows_secret("x"));
+    }
+
+    #[test]
+    fn a_tool_asks_within_what_its_plugin_holds() {
+        let held =
+            effective(&Record::default(), &declared(json!([{"EXTERNAL_HTTP": ["*.example.org"]}, "READ_NOTES"])));
+        assert!(missing(&declared(json!([{"EXTERNAL_HTTP": ["api.example.org"]}])), &held).is_empty());
+        assert!(missing(&declared(json!(["EXTERNAL_HTTP"])), &held).is_empty());
+        assert_eq!(missing(&declared(json!(["SEND_MESSAGES", {"EXTERNAL_HTTP": ["other.example"]}])), &held).len(), 2);
+    }
+}
