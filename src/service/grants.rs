@@ -69,10 +69,10 @@ impl Grant {
             return Ok(vec![Grant::Folder { name: folder_name(name)?, path: PathBuf::from(path) }]);
         }
         let Some((word, names)) = text.split_once('=') else {
-            return Ok(vec![Grant::Permission(Permission::parse(text)?)]);
+            return Ok(vec![Grant::Permission(Permission::read(text)?)]);
         };
         let names = names.split(',').map(str::trim);
-        match Permission::parse(word)? {
+        match Permission::read(word)? {
             Permission::ExternalHttp => names.map(|n| permissions::host_pattern(n).map(Grant::Host)).collect(),
             Permission::UseSecrets => names.map(|n| permissions::secret_name(n).map(Grant::Secret)).collect(),
             other => Err(Error::invalid(format!("`{other}` takes no list")).hint("write the word alone")),
@@ -108,12 +108,17 @@ impl GrantStore {
         GrantStore { paths, clock, bus, seen: Mutex::default() }
     }
 
-    /// What `plugin` holds, given what it declares. A file that cannot be read grants nothing and is set aside.
-    ///
-    /// # Errors
-    /// What the file system says.
-    pub fn effective(&self, plugin: &str, declared: &Declared) -> Result<Arc<Grants>> {
-        Ok(Arc::new(permissions::effective(&self.record(plugin)?, declared)))
+    /// What `plugin` holds, given what it declares. Fails closed: a corrupt file is set aside and grants nothing, and one that
+    /// cannot be read now gives nothing at all, because it may hold what was revoked.
+    #[must_use]
+    pub fn effective(&self, plugin: &str, declared: &Declared) -> Arc<Grants> {
+        match self.record(plugin) {
+            Ok(record) => Arc::new(permissions::effective(&record, declared)),
+            Err(e) => {
+                tracing::warn!(plugin, code = e.code(), "the grants could not be read");
+                Arc::default()
+            }
+        }
     }
 
     /// What the owner decided about `plugin`.
@@ -304,21 +309,21 @@ mod tests {
     fn what_is_granted_is_held_after_a_restart_and_gone_after_revoke() {
         let dir = tempfile::tempdir().unwrap();
         let asked = declared(json!(["RUN_COMMANDS", "EXTERNAL_HTTP"]));
-        let holds = |p: Permission| store(dir.path()).effective("dice", &asked).unwrap().allows(&p);
+        let holds = |p: Permission| store(dir.path()).effective("dice", &asked).allows(&p);
         assert!(!holds(Permission::RunCommands));
         store(dir.path()).grant("dice", &grants("RUN_COMMANDS")[0]).unwrap();
         for grant in grants("EXTERNAL_HTTP=a.example, *.b.example") {
             store(dir.path()).grant("dice", &grant).unwrap();
         }
         assert!(holds(Permission::RunCommands) && holds(Permission::ExternalHttp));
-        let held = store(dir.path()).effective("dice", &asked).unwrap();
+        let held = store(dir.path()).effective("dice", &asked);
         assert!(held.allows_host("x.b.example") && !held.allows_host("c.example"));
         store(dir.path()).revoke("dice", &grants("RUN_COMMANDS")[0]).unwrap();
         store(dir.path()).revoke("dice", &grants("EXTERNAL_HTTP=a.example")[0]).unwrap();
         assert!(!holds(Permission::RunCommands));
-        let held = store(dir.path()).effective("dice", &asked).unwrap();
+        let held = store(dir.path()).effective("dice", &asked);
         assert!(!held.allows_host("a.example") && held.allows_host("x.b.example"));
-        assert!(!store(dir.path()).effective("other", &asked).unwrap().allows(&Permission::ExternalHttp));
+        assert!(!store(dir.path()).effective("other", &asked).allows(&Permission::ExternalHttp));
     }
 
     #[test]
@@ -326,7 +331,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path());
         let asked = declared(json!([{"EXTERNAL_HTTP": ["a.example"]}]));
-        let holds = || store.effective("p", &asked).unwrap().allows_host("a.example");
+        let holds = || store.effective("p", &asked).allows_host("a.example");
         assert!(holds());
         let e = store.revoke("p", &Grant::Host("a.example".into())).unwrap_err();
         assert_eq!(e.kind(), Kind::NotFound);
@@ -365,7 +370,7 @@ mod tests {
             let bus = Bus::default();
             let mut events = bus.subscribe();
             let store = GrantStore::new(paths.clone(), Clock::manual(0), bus);
-            let held = store.effective("dice", &declared(json!(["RUN_COMMANDS"]))).unwrap();
+            let held = store.effective("dice", &declared(json!(["RUN_COMMANDS"])));
             assert!(!held.allows(&Permission::RunCommands));
             assert!(events.try_recv().is_ok());
             assert!(paths.grants_file().with_file_name("grants.json.bad-19700101T000000").exists());
@@ -393,7 +398,7 @@ mod tests {
         for folder in [&music, &notes] {
             std::fs::create_dir_all(folder).unwrap();
             store.grant("p", &Grant::Folder { name: "f".into(), path: folder.clone() }).unwrap();
-            let held = store.effective("p", &Declared::default()).unwrap();
+            let held = store.effective("p", &Declared::default());
             assert_eq!(held.folder("f"), Some(folder.canonicalize().unwrap().as_path()));
         }
         std::fs::write(dir.path().join("file"), "").unwrap();
@@ -411,7 +416,7 @@ mod tests {
             assert_eq!(e.kind(), Kind::InvalidArguments, "{}: {e}", path.display());
         }
         store.revoke("p", &grants("folder:f")[0]).unwrap();
-        assert_eq!(store.effective("p", &Declared::default()).unwrap().folder("f"), None);
+        assert_eq!(store.effective("p", &Declared::default()).folder("f"), None);
     }
 
     #[test]

@@ -2,7 +2,10 @@
 //! Pure values and rules; the file of grants is `grants.rs`, and the decision about a call is the gate's.
 
 use crate::base::error::{Error, Kind, Result};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -69,15 +72,21 @@ permissions! {
 }
 
 impl Permission {
-    /// The permission for a word.
+    /// The permission for a word, exactly as written.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Permission> {
+        Permission::ALL.iter().copied().find(|p| p.as_str() == word)
+    }
+
+    /// As [`Permission::parse`], with an error for a person.
     ///
     /// # Errors
     /// `invalid_arguments` naming the word and the nearest one that exists.
-    pub fn parse(word: &str) -> Result<Permission> {
-        let upper = word.trim().to_ascii_uppercase().replace(['-', ' '], "_");
-        if let Some(found) = Permission::ALL.iter().find(|p| p.as_str() == word) {
-            return Ok(*found);
+    pub fn read(word: &str) -> Result<Permission> {
+        if let Some(found) = Permission::parse(word) {
+            return Ok(found);
         }
+        let upper = word.trim().to_ascii_uppercase().replace(['-', ' '], "_");
         let shown: String = word.chars().take(60).flat_map(char::escape_debug).collect();
         let error = Error::invalid(format!("there is no permission `{shown}`"));
         let near = Permission::ALL.iter().find(|p| p.as_str() == upper).or_else(|| {
@@ -215,10 +224,10 @@ impl Declared {
         let mut declared = Declared::default();
         for entry in entries {
             match entry {
-                Value::String(word) => declared.add(Permission::parse(word)?, Reach::Any),
+                Value::String(word) => declared.add(Permission::read(word)?, Reach::Any),
                 Value::Object(map) => {
                     for (word, names) in map {
-                        let permission = Permission::parse(word)?;
+                        let permission = Permission::read(word)?;
                         declared.add(permission, Reach::Listed(listed(permission, names)?));
                     }
                 }
@@ -242,7 +251,7 @@ impl Declared {
 
     /// This and `other` together.
     #[must_use]
-    pub fn and(mut self, other: Declared) -> Declared {
+    pub fn merge(mut self, other: Declared) -> Declared {
         self.words.extend(other.words);
         self.hosts = self.hosts.union(other.hosts);
         self.secrets = self.secrets.union(other.secrets);
@@ -255,13 +264,27 @@ impl Declared {
         self.words.is_empty() && self.hosts.is_none() && self.secrets.is_none()
     }
 
-    /// The permissions asked for, without their lists.
-    pub fn permissions(&self) -> impl Iterator<Item = Permission> + '_ {
-        Permission::ALL.iter().copied().filter(|p| match p {
+    /// The permissions asked for, without their lists, in the order of [`Permission::ALL`].
+    #[must_use]
+    pub fn permissions(&self) -> Vec<Permission> {
+        let asked = |p: &Permission| match p {
             Permission::ExternalHttp => !self.hosts.is_none(),
             Permission::UseSecrets => !self.secrets.is_none(),
             word => self.words.contains(word),
-        })
+        };
+        Permission::ALL.iter().copied().filter(asked).collect()
+    }
+
+    /// What is asked for as people read it: `READ_NOTES`, `EXTERNAL_HTTP=api.example.org`.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let shown = |p: Permission| match (p, &self.hosts, &self.secrets) {
+            (Permission::ExternalHttp, Reach::Listed(names), _) | (Permission::UseSecrets, _, Reach::Listed(names)) => {
+                format!("{p}={}", names.iter().map(String::as_str).collect::<Vec<_>>().join(","))
+            }
+            _ => p.to_string(),
+        };
+        self.permissions().into_iter().map(shown).collect()
     }
 
     /// How far `EXTERNAL_HTTP` is asked for.
@@ -274,6 +297,35 @@ impl Declared {
     #[must_use]
     pub fn secrets(&self) -> &Reach {
         &self.secrets
+    }
+}
+
+impl<'de> Deserialize<'de> for Declared {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Declared::parse(&Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Declared {
+    fn schema_name() -> Cow<'static, str> {
+        "Permissions".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let words: Vec<&str> = Permission::ALL.iter().map(|p| p.as_str()).collect();
+        let names = json_schema!({ "type": "array", "minItems": 1, "items": { "type": "string" } });
+        json_schema!({
+            "description": "What the plugin may do, once granted. EXTERNAL_HTTP and USE_SECRETS may list hosts and credentials.",
+            "type": "array",
+            "items": { "anyOf": [
+                { "type": "string", "enum": words },
+                {
+                    "type": "object",
+                    "properties": { "EXTERNAL_HTTP": names.clone(), "USE_SECRETS": names },
+                    "additionalProperties": false
+                }
+            ] }
+        })
     }
 }
 
@@ -532,7 +584,7 @@ mod tests {
         assert_eq!(words.len(), Permission::ALL.len());
         assert_eq!(words.len(), 25);
         for p in Permission::ALL {
-            assert_eq!(Permission::parse(p.as_str()).unwrap(), *p);
+            assert_eq!(Permission::parse(p.as_str()), Some(*p));
         }
     }
 
@@ -553,10 +605,10 @@ mod tests {
             ("HTTP", "EXTERNAL_HTTP"),
             ("RUN_COMMAND", "RUN_COMMANDS"),
         ] {
-            let e = Permission::parse(word).unwrap_err();
+            let e = Permission::read(word).unwrap_err();
             assert!(e.hint_text().unwrap().contains(near), "{word}: {e}");
         }
-        assert!(Permission::parse("FLY").unwrap_err().hint_text().unwrap().contains("SPEND"));
+        assert!(Permission::read("FLY").unwrap_err().hint_text().unwrap().contains("SPEND"));
     }
 
     #[test]
@@ -596,11 +648,11 @@ mod tests {
     fn declarations_add_up_and_the_word_alone_reaches_everywhere() {
         let one = declared(json!([{"EXTERNAL_HTTP": ["A.Example.org."]}, "READ_NOTES"]));
         assert_eq!(one.hosts(), &Reach::Listed(["a.example.org".to_string()].into()));
-        let both = one.clone().and(declared(json!([{"EXTERNAL_HTTP": ["[::1]"]}, {"USE_SECRETS": ["git"]}])));
+        let both = one.clone().merge(declared(json!([{"EXTERNAL_HTTP": ["[::1]"]}, {"USE_SECRETS": ["git"]}])));
         assert_eq!(both.hosts(), &Reach::Listed(["a.example.org".to_string(), "::1".to_string()].into()));
-        let words: Vec<_> = both.permissions().map(Permission::as_str).collect();
-        assert_eq!(words, ["READ_NOTES", "EXTERNAL_HTTP", "USE_SECRETS"]);
-        assert_eq!(one.and(declared(json!(["EXTERNAL_HTTP"]))).hosts(), &Reach::Any);
+        assert_eq!(both.permissions(), [Permission::ReadNotes, Permission::ExternalHttp, Permission::UseSecrets]);
+        assert_eq!(both.words(), ["READ_NOTES", "EXTERNAL_HTTP=::1,a.example.org", "USE_SECRETS=git"]);
+        assert_eq!(one.merge(declared(json!(["EXTERNAL_HTTP"]))).hosts(), &Reach::Any);
         assert!(declared(json!(null)).is_empty() && declared(json!([])).is_empty());
     }
 
