@@ -1,10 +1,13 @@
 //! Layer 1: what the script API does, in plain Rust: no Rhai, no server. `Services` is handed down to every call.
 
+pub mod digest;
 pub mod grants;
+pub mod pattern;
 pub mod permissions;
 pub mod ports;
 pub mod quarantine;
 pub mod scopes;
+pub mod text;
 
 use crate::base::clock::Clock;
 use crate::base::event::Bus;
