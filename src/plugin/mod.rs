@@ -1,0 +1,7 @@
+//! Plugins: which there are, what their manifests say, how they load, what changed, what they were before.
+//! Only `load` compiles scripts; to all others a script is text.
+
+pub mod change;
+pub mod discover;
+pub mod stock;
+pub mod switches;
