@@ -1,13 +1,14 @@
 //! Which plugins the owner switched on and off: `user/webui/plugins.json`. Knows names, not plugins.
 
-use super::discover::Notice;
 use crate::base::clock::Clock;
-use crate::base::error::{Error, Result, io};
+use crate::base::error::{Error, Kind, Result, io};
+use crate::base::event::{Bus, Event};
 use crate::base::paths::{Paths, valid_plugin_name};
 use crate::base::{file, json};
+use crate::service::quarantine;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The file holds names; more than this is not ours.
 const MAX_BYTES: u64 = 4 << 20;
@@ -22,26 +23,20 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// Reads the file. One that is no JSON object is put aside as `plugins.json.bad-<time>` and said in a notice; the
-    /// manifests' own defaults then hold.
+    /// Reads the file. One that is no JSON object is set aside with a notice, and the manifests' own defaults hold.
     ///
     /// # Errors
     /// When the file is there and cannot be read.
-    pub fn load(paths: &Paths, clock: &Clock) -> Result<(Switches, Vec<Notice>)> {
+    pub fn load(paths: &Paths, clock: &Clock, bus: &Bus) -> Result<Switches> {
         let path = paths.plugins_json();
         // Without the lock: a start on a read-only disk must work, and a whole file is all that can be seen.
-        match read(&path)? {
-            Read::Object(map) => Ok(Switches::of(&map, &paths.shown(&path))),
-            Read::Nothing => Ok((Switches::default(), Vec::new())),
-            Read::Broken(_) => file::with_lock(&path, || {
-                // Somebody may have mended it since.
-                match read(&path)? {
-                    Read::Object(map) => Ok(Switches::of(&map, &paths.shown(&path))),
-                    Read::Nothing => Ok((Switches::default(), Vec::new())),
-                    Read::Broken(why) => Ok((Switches::default(), vec![quarantine(paths, &path, clock, &why)])),
-                }
-            }),
-        }
+        let map = match read(&path)? {
+            Read::Object(map) => map,
+            Read::Nothing => Map::new(),
+            // Under the lock: somebody may have mended it since.
+            Read::Broken(_) => file::with_lock(&path, || read_or_set_aside(paths, clock, bus))?,
+        };
+        Ok(Switches::of(&map, paths, bus))
     }
 
     /// Whether a plugin runs; its manifest's `default_enabled` counts only where the owner said nothing.
@@ -54,47 +49,46 @@ impl Switches {
     ///
     /// # Errors
     /// `invalid_arguments` for what cannot be a plugin's name, or what the file system says; nothing was changed then.
-    pub fn enable(paths: &Paths, clock: &Clock, name: &str) -> Result<(Switches, Vec<Notice>)> {
-        set(paths, clock, name, ENABLED, DISABLED)
+    pub fn enable(paths: &Paths, clock: &Clock, bus: &Bus, name: &str) -> Result<Switches> {
+        set(paths, clock, bus, name, ENABLED, DISABLED)
     }
 
     /// Switches a plugin off for good, also one that is on by default.
     ///
     /// # Errors
     /// As [`Switches::enable`].
-    pub fn disable(paths: &Paths, clock: &Clock, name: &str) -> Result<(Switches, Vec<Notice>)> {
-        set(paths, clock, name, DISABLED, ENABLED)
+    pub fn disable(paths: &Paths, clock: &Clock, bus: &Bus, name: &str) -> Result<Switches> {
+        set(paths, clock, bus, name, DISABLED, ENABLED)
     }
 
     /// Forgets what the owner said about a plugin, so that its manifest decides again.
     ///
     /// # Errors
     /// As [`Switches::enable`].
-    pub fn forget(paths: &Paths, clock: &Clock, name: &str) -> Result<(Switches, Vec<Notice>)> {
-        change(paths, clock, |map| {
+    pub fn forget(paths: &Paths, clock: &Clock, bus: &Bus, name: &str) -> Result<Switches> {
+        change(paths, clock, bus, |map| {
             remove(map, ENABLED, name);
             remove(map, DISABLED, name);
         })
     }
 
-    fn of(map: &Map<String, Value>, shown: &str) -> (Switches, Vec<Notice>) {
-        let mut notices = Vec::new();
-        let mut names = |key: &str| -> BTreeSet<String> {
+    fn of(map: &Map<String, Value>, paths: &Paths, bus: &Bus) -> Switches {
+        let notice = |message: String| bus.publish(Event::Notice { subject: paths.shown(&paths.plugins_json()), message });
+        let names = |key: &str| -> BTreeSet<String> {
             let list = match map.get(key) {
                 None => return BTreeSet::new(),
                 Some(Value::Array(list)) => list.as_slice(),
                 Some(_) => {
-                    notices.push(Notice::new(shown, format!("`{key}` is not a list of plugin names and is not used")));
+                    notice(format!("`{key}` is not a list of plugin names and is not used"));
                     &[]
                 }
             };
             if list.iter().any(|v| !v.is_string()) {
-                notices.push(Notice::new(shown, format!("`{key}` holds something that is not a plugin name; it is not used")));
+                notice(format!("`{key}` holds something that is not a plugin name; that is not used"));
             }
             list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
         };
-        let switches = Switches { enabled: names(ENABLED), disabled: names(DISABLED) };
-        (switches, notices)
+        Switches { enabled: names(ENABLED), disabled: names(DISABLED) }
     }
 }
 
@@ -107,8 +101,8 @@ enum Read {
 fn read(path: &Path) -> Result<Read> {
     let bytes = match file::read_capped(path, MAX_BYTES) {
         Ok(bytes) => bytes,
-        Err(e) if e.kind() == crate::base::error::Kind::NotFound => return Ok(Read::Nothing),
-        Err(e) if e.kind() == crate::base::error::Kind::TooLarge => return Ok(Read::Broken(e.message().to_owned())),
+        Err(e) if e.kind() == Kind::NotFound => return Ok(Read::Nothing),
+        Err(e) if e.kind() == Kind::TooLarge => return Ok(Read::Broken(e.message().to_owned())),
         Err(e) => return Err(e),
     };
     Ok(match json::parse_file_text(&bytes) {
@@ -118,9 +112,9 @@ fn read(path: &Path) -> Result<Read> {
     })
 }
 
-fn set(paths: &Paths, clock: &Clock, name: &str, into: &str, out_of: &str) -> Result<(Switches, Vec<Notice>)> {
+fn set(paths: &Paths, clock: &Clock, bus: &Bus, name: &str, into: &str, out_of: &str) -> Result<Switches> {
     valid_plugin_name(name)?;
-    change(paths, clock, |map| {
+    change(paths, clock, bus, |map| {
         remove(map, out_of, name);
         let list = map.entry(into).or_insert_with(|| json!([]));
         if !list.is_array() {
@@ -140,58 +134,36 @@ fn remove(map: &mut Map<String, Value>, key: &str, name: &str) {
     }
 }
 
+/// The caller holds the lock.
+fn read_or_set_aside(paths: &Paths, clock: &Clock, bus: &Bus) -> Result<Map<String, Value>> {
+    let path = paths.plugins_json();
+    Ok(match read(&path)? {
+        Read::Object(map) => map,
+        Read::Nothing => Map::new(),
+        Read::Broken(why) => {
+            quarantine::set_aside(&path, &why, paths, clock, bus);
+            Map::new()
+        }
+    })
+}
+
 /// Reads, changes and writes as one step, in this process and across processes.
-fn change(paths: &Paths, clock: &Clock, edit: impl FnOnce(&mut Map<String, Value>)) -> Result<(Switches, Vec<Notice>)> {
+fn change(paths: &Paths, clock: &Clock, bus: &Bus, edit: impl FnOnce(&mut Map<String, Value>)) -> Result<Switches> {
     let path = paths.plugins_json();
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|e| io(format_args!("cannot make `{}`", folder.display()), &e))?;
     }
     file::with_lock(&path, || {
-        let mut notices = Vec::new();
-        let before = match read(&path)? {
-            Read::Object(map) => map,
-            Read::Nothing => Map::new(),
-            Read::Broken(why) => {
-                notices.push(quarantine(paths, &path, clock, &why));
-                Map::new()
-            }
-        };
+        let before = read_or_set_aside(paths, clock, bus)?;
         let mut after = before.clone();
         edit(&mut after);
-        if after != before || !path.exists() {
+        if after != before {
             let mut text = serde_json::to_string_pretty(&after).map_err(|e| Error::internal(e.to_string()))?;
             text.push('\n');
             file::write_atomic(&path, text.as_bytes())?;
         }
-        let (switches, more) = Switches::of(&after, &paths.shown(&path));
-        notices.extend(more);
-        Ok((switches, notices))
+        Ok(Switches::of(&after, paths, bus))
     })
-}
-
-/// Puts a file that cannot be used out of the way, and says so. The caller holds its lock.
-fn quarantine(paths: &Paths, path: &Path, clock: &Clock, why: &str) -> Notice {
-    let aside = free_name(path, clock);
-    let message = match std::fs::rename(path, &aside) {
-        Ok(()) => {
-            file::sync_folder_of(path);
-            format!("it cannot be read ({why}); it was kept as {}, and plugins are on or off as their manifests say", paths.shown(&aside))
-        }
-        Err(e) => format!("it cannot be read ({why}) nor put aside ({e}); plugins are on or off as their manifests say"),
-    };
-    Notice::new(paths.shown(path), message)
-}
-
-fn free_name(path: &Path, clock: &Clock) -> PathBuf {
-    let stamp = jiff::Timestamp::from_millisecond(clock.unix_ms()).unwrap_or_default().strftime("%Y%m%dT%H%M%SZ").to_string();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut aside = path.with_file_name(format!("{name}.bad-{stamp}"));
-    let mut n = 2;
-    while aside.exists() {
-        aside = path.with_file_name(format!("{name}.bad-{stamp}-{n}"));
-        n += 1;
-    }
-    aside
 }
 
 #[cfg(test)]
@@ -204,20 +176,45 @@ mod tests {
         _dir: tempfile::TempDir,
         paths: Paths,
         clock: Clock,
+        bus: Bus,
     }
 
     fn world() -> World {
         let dir = tempfile::tempdir().unwrap();
         let paths = Paths::at(dir.path());
         paths.ensure().unwrap();
-        World { _dir: dir, paths, clock: Clock::manual(1_796_031_295_000) }
+        World { _dir: dir, paths, clock: Clock::manual(1_796_031_295_000), bus: Bus::default() }
+    }
+
+    impl World {
+        fn load(&self) -> (Switches, Vec<(String, String)>) {
+            self.saying(|| Switches::load(&self.paths, &self.clock, &self.bus).unwrap())
+        }
+
+        fn enable(&self, name: &str) -> Switches {
+            Switches::enable(&self.paths, &self.clock, &self.bus, name).unwrap()
+        }
+
+        fn disable(&self, name: &str) -> Switches {
+            Switches::disable(&self.paths, &self.clock, &self.bus, name).unwrap()
+        }
+
+        fn saying<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<(String, String)>) {
+            let mut events = self.bus.subscribe();
+            let value = work();
+            let mut said = Vec::new();
+            while let Ok(Event::Notice { subject, message }) = events.try_recv() {
+                said.push((subject, message));
+            }
+            (value, said)
+        }
     }
 
     #[test]
     fn the_owner_wins_over_the_default_and_on_over_off() {
         let w = world();
         fs::write(w.paths.plugins_json(), r#"{"enabled":["on","both"],"disabled":["off","both"]}"#).unwrap();
-        let (s, notices) = Switches::load(&w.paths, &w.clock).unwrap();
+        let (s, notices) = w.load();
         assert!(notices.is_empty());
         let rows = [
             ("on", true, true),
@@ -237,7 +234,7 @@ mod tests {
     #[test]
     fn a_missing_file_says_nothing() {
         let w = world();
-        let (s, notices) = Switches::load(&w.paths, &w.clock).unwrap();
+        let (s, notices) = w.load();
         assert_eq!((s, notices.len()), (Switches::default(), 0));
         assert!(!w.paths.plugins_json().exists());
     }
@@ -247,15 +244,15 @@ mod tests {
         let w = world();
         let path = w.paths.plugins_json();
         fs::write(&path, r#"{"order":[3,1],"enabled":["a",7],"disabled":["dice"],"note":"mine"}"#).unwrap();
-        let (s, _) = Switches::enable(&w.paths, &w.clock, "dice").unwrap();
+        let s = w.enable("dice");
         assert!(s.is_enabled("dice", false));
         let v: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
         assert_eq!(v, json!({"order":[3,1],"enabled":["a",7,"dice"],"disabled":[],"note":"mine"}));
-        let (s, _) = Switches::disable(&w.paths, &w.clock, "dice").unwrap();
+        let s = w.disable("dice");
         assert!(!s.is_enabled("dice", true));
         let v: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
         assert_eq!(v, json!({"order":[3,1],"enabled":["a",7],"disabled":["dice"],"note":"mine"}));
-        let (s, _) = Switches::forget(&w.paths, &w.clock, "dice").unwrap();
+        let s = Switches::forget(&w.paths, &w.clock, &w.bus, "dice").unwrap();
         assert!(s.is_enabled("dice", true) && !s.is_enabled("dice", false));
     }
 
@@ -264,7 +261,7 @@ mod tests {
         let w = world();
         let path = w.paths.plugins_json();
         fs::write(&path, r#"{ "enabled": ["dice"] }"#).unwrap();
-        Switches::enable(&w.paths, &w.clock, "dice").unwrap();
+        w.enable("dice");
         assert_eq!(fs::read_to_string(&path).unwrap(), r#"{ "enabled": ["dice"] }"#);
     }
 
@@ -274,15 +271,15 @@ mod tests {
             let w = world();
             let path = w.paths.plugins_json();
             fs::write(&path, broken).unwrap();
-            let (s, notices) = Switches::load(&w.paths, &w.clock).unwrap();
+            let (s, notices) = w.load();
             assert_eq!(s, Switches::default());
             assert_eq!(notices.len(), 1);
-            assert_eq!(notices[0].subject, "user/webui/plugins.json");
-            assert!(notices[0].message.contains(why), "{broken:?}: {}", notices[0].message);
+            assert_eq!(notices[0].0, "user/webui/plugins.json");
+            assert!(notices[0].1.contains(why), "{broken:?}: {}", notices[0].1);
             assert!(!path.exists());
-            let aside = path.with_file_name("plugins.json.bad-20261130T093455Z");
+            let aside = path.with_file_name("plugins.json.bad-20261130T093455");
             assert_eq!(fs::read_to_string(&aside).unwrap(), broken);
-            let (_, notices) = Switches::load(&w.paths, &w.clock).unwrap();
+            let (_, notices) = w.load();
             assert!(notices.is_empty(), "once is enough");
         }
     }
@@ -293,11 +290,11 @@ mod tests {
         let path = w.paths.plugins_json();
         for text in ["one", "two"] {
             fs::write(&path, text).unwrap();
-            let (s, notices) = Switches::disable(&w.paths, &w.clock, "dice").unwrap();
+            let (s, notices) = w.saying(|| w.disable("dice"));
             assert!(!s.is_enabled("dice", true));
             assert_eq!(notices.len(), 1);
         }
-        let stem = "plugins.json.bad-20261130T093455Z";
+        let stem = "plugins.json.bad-20261130T093455";
         assert_eq!(fs::read_to_string(path.with_file_name(stem)).unwrap(), "one");
         assert_eq!(fs::read_to_string(path.with_file_name(format!("{stem}-2"))).unwrap(), "two");
     }
@@ -306,17 +303,17 @@ mod tests {
     fn odd_entries_are_said_and_the_rest_is_used() {
         let w = world();
         fs::write(w.paths.plugins_json(), "\u{feff}{\"enabled\":[\"a\",1],\"disabled\":\"b\"}").unwrap();
-        let (s, notices) = Switches::load(&w.paths, &w.clock).unwrap();
+        let (s, notices) = w.load();
         assert!(s.is_enabled("a", false) && s.is_enabled("b", true));
         assert_eq!(notices.len(), 2);
-        let (s, _) = Switches::disable(&w.paths, &w.clock, "b").unwrap();
+        let s = w.disable("b");
         assert!(!s.is_enabled("b", true));
     }
 
     #[test]
     fn a_name_that_is_no_plugin_is_refused() {
         let w = world();
-        assert!(Switches::enable(&w.paths, &w.clock, "../x").is_err());
+        assert!(Switches::enable(&w.paths, &w.clock, &w.bus, "../x").is_err());
         assert!(!w.paths.plugins_json().exists());
     }
 
@@ -325,15 +322,15 @@ mod tests {
         let w = world();
         std::thread::scope(|scope| {
             for t in 0..4 {
-                let (paths, clock) = (&w.paths, &w.clock);
+                let w = &w;
                 scope.spawn(move || {
                     for i in 0..20 {
-                        Switches::enable(paths, clock, &format!("p{t}x{i}")).unwrap();
+                        w.enable(&format!("p{t}x{i}"));
                     }
                 });
             }
         });
-        let (s, _) = Switches::load(&w.paths, &w.clock).unwrap();
+        let s = w.load().0;
         assert_eq!(s.enabled.len(), 80);
     }
 }
