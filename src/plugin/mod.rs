@@ -3,5 +3,11 @@
 
 pub mod change;
 pub mod discover;
+pub mod load;
+pub mod read;
+pub mod set;
+pub mod status;
 pub mod stock;
 pub mod switches;
+pub mod tune;
+pub mod watch;

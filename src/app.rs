@@ -1,0 +1,523 @@
+//! The composition root: paths, services, engine, plugins, dispatcher, watcher. The only room that knows every other.
+
+use crate::base::clock::Clock;
+use crate::base::error::{Error, Kind, Result};
+use crate::base::event::{Bus, Event};
+use crate::base::paths::Paths;
+use crate::plugin::discover::{self, Stock, Switches};
+use crate::plugin::load::{Loader, guarded};
+use crate::plugin::set::Plugins;
+use crate::plugin::source::History;
+use crate::plugin::watch::Watch;
+use crate::script::control::{Budget, Control};
+use crate::script::ctx::{Ctx, NoSink, Phase};
+use crate::script::module::HostModule;
+use crate::script::pool::Pool;
+use crate::script::{engine, program};
+use crate::service::Services;
+use crate::tool::dispatch::{Call, Dispatcher, Options, Outcome, Who};
+use crate::tool::journal::{Counted, Counters};
+use crate::tool::registry::{Gone, LiveTool, NativeTool, Snapshot};
+use crate::tool::spec::Spec;
+use arc_swap::ArcSwap;
+use rhai::{Engine, Map};
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::broadcast;
+
+/// Most call threads at once. They cost nothing while idle; a call that waits for the network holds one.
+const CALL_THREADS: usize = 64;
+
+/// A running host. Cheap to clone; the last clone that goes ends it.
+#[derive(Clone)]
+pub struct Host(Arc<Inner>);
+
+struct Inner {
+    services: Arc<Services>,
+    engine: Arc<Engine>,
+    modules: Arc<[HostModule]>,
+    plugins: Arc<Plugins>,
+    dispatcher: Arc<Dispatcher>,
+    counters: Arc<Counters>,
+    history: Arc<History>,
+    config: Config,
+    shutdowns: Arc<Shutdowns>,
+    // Dropped in this order: the watcher first, the runtime last.
+    watch: Mutex<Option<Watch>>,
+    runtime: OnceLock<OwnRuntime>,
+}
+
+/// `user/lapidary.toml`, parsed.
+pub type Config = toml::Table;
+
+/// A runtime of the host's own that never blocks whoever drops it.
+struct OwnRuntime(Option<tokio::runtime::Runtime>);
+
+impl Drop for OwnRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Whether the host follows changes on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watching {
+    /// Saved files go live by themselves.
+    On,
+    /// Only what is asked for is loaded again.
+    Off,
+}
+
+/// Whether the scripts in the binary are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shipped {
+    /// The shipped plugins and the standard library.
+    All,
+    /// The standard library only.
+    LibraryOnly,
+}
+
+/// Sets a host up. Every setting has a default that works.
+pub struct HostBuilder {
+    root: Option<PathBuf>,
+    extra: Vec<PathBuf>,
+    modules: Vec<HostModule>,
+    tools: Vec<(Spec, Arc<dyn NativeTool>)>,
+    watching: Watching,
+    shipped: Shipped,
+    history: bool,
+    clock: Clock,
+    config: Map,
+}
+
+impl Default for HostBuilder {
+    fn default() -> Self {
+        HostBuilder {
+            root: None,
+            extra: Vec::new(),
+            modules: Vec::new(),
+            tools: Vec::new(),
+            watching: Watching::On,
+            shipped: Shipped::All,
+            history: false,
+            clock: Clock::system(),
+            config: Map::new(),
+        }
+    }
+}
+
+impl HostBuilder {
+    /// The root folder; without it, the rules of the command line find one.
+    #[must_use]
+    pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
+        self.root = Some(root.into());
+        self
+    }
+
+    /// Also loads the `.rhai` files and plugin folders of this folder.
+    #[must_use]
+    pub fn plugins_from(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.extra.push(folder.into());
+        self
+    }
+
+    /// Adds a host module that every script can call.
+    #[must_use]
+    pub fn module(mut self, module: HostModule) -> Self {
+        self.modules.push(module);
+        self
+    }
+
+    /// Adds a tool written in Rust.
+    #[must_use]
+    pub fn tool(mut self, spec: Spec, tool: impl NativeTool + 'static) -> Self {
+        self.tools.push((spec, Arc::new(tool)));
+        self
+    }
+
+    /// Whether the host follows changes on disk; it does unless told otherwise.
+    #[must_use]
+    pub fn watching(mut self, watching: Watching) -> Self {
+        self.watching = watching;
+        self
+    }
+
+    /// Which of the binary's scripts are there; all unless told otherwise.
+    #[must_use]
+    pub fn shipped(mut self, shipped: Shipped) -> Self {
+        self.shipped = shipped;
+        self
+    }
+
+    /// Keeps every good version under `user/history`, for `rollback`. Long-running hosts want this.
+    #[must_use]
+    pub fn keep_history(mut self) -> Self {
+        self.history = true;
+        self
+    }
+
+    /// The clock that scripts and caches see.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Adds a key to every script's `config`.
+    #[must_use]
+    pub fn config(mut self, key: &str, value: impl Into<rhai::Dynamic>) -> Self {
+        self.config.insert(key.into(), value.into());
+        self
+    }
+
+    /// Builds and starts the host.
+    ///
+    /// # Errors
+    /// When there is no usable root, or a native tool's name is taken.
+    pub async fn build(self) -> Result<Host> {
+        // Loading is work for call threads; the caller's runtime thread only waits for it elsewhere.
+        let (tx, rx) = tokio::sync::oneshot::channel();
+        std::thread::Builder::new()
+            .name("lapidary-start".into())
+            .spawn(move || tx.send(self.start()))
+            .map_err(|e| Error::internal(format!("cannot start a thread: {e}")))?;
+        rx.await.map_err(|_| Error::internal("the host failed while starting"))?
+    }
+
+    /// As [`HostBuilder::build`], for callers without a runtime.
+    ///
+    /// # Errors
+    /// As [`HostBuilder::build`].
+    pub fn start(self) -> Result<Host> {
+        let paths = match self.root.clone() {
+            Some(root) => Paths::find(Some(root))?,
+            None => Paths::find(None)?,
+        };
+        paths.ensure()?;
+        let (config, notice) = read_config(&paths);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("lapidary-io")
+            .enable_all()
+            .build()
+            .map_err(|e| Error::internal(format!("cannot start the runtime: {e}")))?;
+        let bus = Bus::default();
+        let services = Arc::new(Services::new(paths.clone(), self.clock, bus.clone(), runtime.handle().clone()));
+        let modules: Arc<[HostModule]> = crate::host::all().into_iter().chain(self.modules).collect();
+        let engine = Arc::new(engine::build(&modules));
+        let pool = Pool::new(CALL_THREADS);
+        let stock: Arc<dyn Stock> = match self.shipped {
+            Shipped::All => Arc::new(discover::Embedded),
+            Shipped::LibraryOnly => Arc::new(discover::LibraryOnly),
+        };
+        let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot::default()));
+        let counters = Arc::new(Counters::new(bus.clone()));
+        let options = Options {
+            allow_unflagged_in_private: config
+                .get("privacy")
+                .and_then(|p| p.get("allow_unflagged_tools"))
+                .and_then(toml::Value::as_bool)
+                .unwrap_or(false),
+            config: script_config(&config, &paths, self.config),
+        };
+        let dispatcher =
+            Dispatcher::new(engine.clone(), services.clone(), pool.clone(), snapshot.clone(), counters.clone(), options);
+        let shutdowns = Arc::new(Shutdowns::default());
+        let retired = {
+            let (engine, services, pool, shutdowns) = (engine.clone(), services.clone(), pool.clone(), shutdowns.clone());
+            Arc::new(move |gone: Gone| {
+                let (engine, services) = (engine.clone(), services.clone());
+                shutdowns.run(&pool, move || shut_down(&engine, &services, &gone));
+            })
+        };
+        let history = Arc::new(History::open(&paths));
+        let loader = Loader {
+            engine: engine.clone(),
+            services: services.clone(),
+            stock,
+            reserved: Arc::new(modules.iter().map(HostModule::name).collect::<BTreeSet<_>>()),
+            retired,
+        };
+        let switches = Switches::new(&paths, bus.clone());
+        let remembered: HashMap<String, (u64, String)> = history.numbers().into_iter().collect();
+        let plugins = Plugins::new(loader, snapshot, pool, switches, self.extra.clone(), remembered);
+        let port = Arc::new(crate::tool::port::ToolsPort::new(dispatcher.clone(), {
+            let plugins = Arc::downgrade(&plugins);
+            move |name: &str| {
+                if let Some(plugins) = plugins.upgrade() {
+                    plugins.refresh_later(name);
+                }
+            }
+        }));
+        let _ = services.tools.set(port.clone());
+        let _ = services.caller.set(port);
+        if !self.tools.is_empty() {
+            plugins.add_native(self.tools)?;
+        }
+        if self.history {
+            crate::plugin::source::listen(&plugins, history.clone());
+        }
+        plugins.start();
+        let host = Host(Arc::new(Inner {
+            services,
+            engine,
+            modules,
+            plugins: plugins.clone(),
+            dispatcher,
+            counters,
+            history,
+            config,
+            shutdowns,
+            watch: Mutex::new(None),
+            runtime: OnceLock::from(OwnRuntime(Some(runtime))),
+        }));
+        if let Some(message) = notice {
+            bus.publish(Event::Notice { subject: "user/lapidary.toml".into(), message });
+        }
+        if self.watching == Watching::On {
+            let watch = Watch::start(plugins, &paths, &self.extra, Arc::new(|| {}))?;
+            *host.0.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
+        }
+        Ok(host)
+    }
+}
+
+impl Host {
+    /// A builder with the defaults.
+    #[must_use]
+    pub fn builder() -> HostBuilder {
+        HostBuilder::default()
+    }
+
+    /// The tools that `who` may see now, in order. Hidden ones are left out.
+    #[must_use]
+    pub fn tools(&self, who: &Who) -> Vec<Tool> {
+        let snapshot = self.0.dispatcher.snapshot();
+        snapshot
+            .iter()
+            .filter(|t| !t.spec.hidden && !t.is_gated_off())
+            .filter(|t| who.allowed.as_ref().is_none_or(|names| names.contains(&t.spec.name)))
+            .map(|t| Tool::of(t))
+            .collect()
+    }
+
+    /// Calls a tool through the whole dispatcher.
+    ///
+    /// # Errors
+    /// `invalid_arguments` when the arguments are no object. A tool that fails is an [`Outcome`] that is not `ok`.
+    pub async fn call(&self, who: &Who, tool: &str, arguments: Value) -> Result<Outcome> {
+        let arguments = match arguments {
+            Value::Object(map) => map,
+            Value::Null => serde_json::Map::new(),
+            other => {
+                return Err(Error::invalid(format!("arguments must be an object, not {other}")).hint("pass json!({..})"));
+            }
+        };
+        Ok(self.0.dispatcher.call_async(Call::new(tool, arguments, who.clone())).await)
+    }
+
+    /// Calls a tool and waits, for callers without a runtime.
+    pub fn call_now(&self, call: Call) -> Outcome {
+        self.0.dispatcher.call(call)
+    }
+
+    /// What happens from now on: reloads, calls, settings. A slow listener loses the oldest and is told so.
+    #[must_use]
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.0.services.bus.subscribe()
+    }
+
+    /// The plugins: status, reload, settings.
+    #[must_use]
+    pub fn plugins(&self) -> &Arc<Plugins> {
+        &self.0.plugins
+    }
+
+    /// The dispatcher.
+    #[must_use]
+    pub fn dispatcher(&self) -> &Arc<Dispatcher> {
+        &self.0.dispatcher
+    }
+
+    /// The services.
+    #[must_use]
+    pub fn services(&self) -> &Arc<Services> {
+        &self.0.services
+    }
+
+    /// Where everything lives.
+    #[must_use]
+    pub fn paths(&self) -> &Paths {
+        &self.0.services.paths
+    }
+
+    /// Earlier versions of the plugins.
+    #[must_use]
+    pub fn history(&self) -> &Arc<History> {
+        &self.0.history
+    }
+
+    /// The engine and its host modules, for documentation and checks.
+    #[must_use]
+    pub fn engine(&self) -> (&Arc<Engine>, &[HostModule]) {
+        (&self.0.engine, &self.0.modules)
+    }
+
+    /// `user/lapidary.toml`.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// Calls counted since the start.
+    #[must_use]
+    pub fn counted(&self) -> Counted {
+        self.0.counters.counted()
+    }
+
+    /// Ends the host: no more reloads, every plugin's `shutdown` runs, at most 2 s each.
+    pub fn stop(&self) {
+        self.0.services.bus.publish(Event::Stopping);
+        drop(self.0.watch.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.0.plugins.stop();
+        self.0.shutdowns.wait(Duration::from_secs(5));
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.plugins.stop();
+        self.shutdowns.wait(Duration::from_secs(3));
+    }
+}
+
+/// A tool as a caller sees it.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+    /// Its plugin.
+    pub plugin: String,
+    /// Its category.
+    pub category: String,
+    /// Its file's emoji, or empty.
+    pub emoji: String,
+    /// The generation a call would run.
+    pub generation: u64,
+}
+
+impl Tool {
+    fn of(tool: &LiveTool) -> Tool {
+        Tool {
+            name: tool.spec.name.clone(),
+            description: tool.spec.description.clone(),
+            parameters: tool.spec.parameters.clone(),
+            plugin: tool.plugin().name.to_string(),
+            category: tool.category.to_string(),
+            emoji: tool.emoji.to_string(),
+            generation: tool.generation(),
+        }
+    }
+}
+
+/// Reads the host's own settings. A file that does not parse is reported and counts as empty: defaults are safe.
+fn read_config(paths: &Paths) -> (Config, Option<String>) {
+    match crate::base::file::read_text_capped(&paths.lapidary_toml(), 1 << 20) {
+        Ok(text) => match text.parse::<Config>() {
+            Ok(config) => (config, None),
+            Err(e) => (Config::new(), Some(format!("lapidary.toml does not parse, so defaults are used: {}", e.message()))),
+        },
+        Err(e) if e.kind() == Kind::NotFound => (Config::new(), None),
+        Err(e) => (Config::new(), Some(e.to_string())),
+    }
+}
+
+/// What every script reads as `config`: never a secret, a path or another plugin's setting.
+fn script_config(config: &Config, paths: &Paths, own: Map) -> Map {
+    let mut map = Map::new();
+    map.insert("version".into(), env!("CARGO_PKG_VERSION").into());
+    let root_name = paths.root().file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    map.insert("root_name".into(), root_name.into());
+    map.insert("locale".into(), "en".into());
+    map.insert("timezone".into(), crate::service::time::local_zone().into());
+    if let Some(keys) = config.get("config").and_then(toml::Value::as_table) {
+        for (key, value) in keys {
+            let json = serde_json::to_value(value).unwrap_or(Value::Null);
+            if let Ok(value) = crate::script::value::from_json(&json) {
+                map.insert(key.as_str().into(), value);
+            }
+        }
+    }
+    map.extend(own);
+    map
+}
+
+/// Runs `shutdown()` of a file that nothing can call any more.
+fn shut_down(engine: &Engine, services: &Arc<Services>, gone: &Gone) {
+    let ctx = Arc::new(Ctx {
+        phase: Phase::Shutdown,
+        plugin: gone.plugin.clone(),
+        generation: gone.generation,
+        tool: "shutdown".into(),
+        imports: gone.imports.clone(),
+        settings: Arc::default(),
+        chat: None,
+        private: false,
+        scopes: Arc::default(),
+        caller: "host".into(),
+        depth: 0,
+        control: Control::start(Budget::SHUTDOWN),
+        sink: Arc::new(NoSink),
+        services: services.clone(),
+    });
+    let result = guarded(&ctx, || {
+        let call = program::Invocation { function: "shutdown", this: None, arguments: &mut [], level: 0 };
+        program::invoke(engine, &gone.program, &ctx, call).map(|_| ())
+    });
+    let failed = match result {
+        Ok(Ok(())) => None,
+        Ok(Err(fault)) => {
+            Some(crate::script::diagnostic::explain(fault, &gone.program.source.name, &ctx).diagnostic.summary())
+        }
+        Err(_) => Some("a panic".to_owned()),
+    };
+    if let Some(what) = failed {
+        services.bus.publish(Event::Notice {
+            subject: gone.plugin.name.to_string(),
+            message: format!("shutdown() of generation {} failed: {what}", gone.generation),
+        });
+    }
+}
+
+/// Shutdowns under way, so that the host can wait for them.
+#[derive(Default)]
+struct Shutdowns {
+    running: Mutex<usize>,
+    done: std::sync::Condvar,
+}
+
+impl Shutdowns {
+    fn run(self: &Arc<Self>, pool: &Pool, work: impl FnOnce() + Send + 'static) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        let me = self.clone();
+        pool.submit(move || {
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            *me.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+            me.done.notify_all();
+        });
+    }
+
+    fn wait(&self, most: Duration) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.done.wait_timeout_while(running, most, |n| *n > 0);
+    }
+}

@@ -1,0 +1,667 @@
+//! The plugins of a running host: what is live, what the disk holds, and the swap between them.
+//! Builds run on call threads without a lock; a lock is held only to compare and to swap (promises 3 and 7).
+
+use super::discover::{self, Found, Origin, Switches};
+use super::load::{Draft, Generation, Loader};
+use super::status::{Disk, Status};
+use crate::base::error::{Error, Kind, Result};
+use crate::base::event::{Bus, Event};
+use crate::script::diagnostic::Diagnostic;
+use crate::script::pool::Pool;
+use crate::script::value;
+use crate::service::settings;
+use crate::tool::registry::{Absence, Code, LiveTool, NativeTool, Snapshot};
+use crate::tool::spec::Spec;
+use arc_swap::ArcSwap;
+use rhai::Map;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+
+/// Rank of tools that the embedding program brings: before every plugin.
+const NATIVE_RANK: u32 = 0;
+
+/// One known plugin.
+pub(super) struct Entry {
+    pub(super) found: Found,
+    pub(super) rank: u32,
+    pub(super) enabled: bool,
+    pub(super) live: Option<Arc<Generation>>,
+    /// Effective settings that calls see.
+    pub(super) settings: Arc<Map>,
+    /// Schemas that a settings save refreshed, over those of the generation.
+    pub(super) refreshed: HashMap<String, Arc<Spec>>,
+    pub(super) disk: Disk,
+    /// Notes about its settings or schemas that do not stop it.
+    pub(super) notes: Vec<Diagnostic>,
+    /// The highest generation number given out.
+    pub(super) number: u64,
+    building: bool,
+    again: bool,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) entries: BTreeMap<Arc<str>, Entry>,
+    notices: Vec<String>,
+    native: Vec<Arc<LiveTool>>,
+}
+
+/// The plugins of one host.
+pub struct Plugins {
+    pub(super) loader: Loader,
+    pub(super) snapshot: Arc<ArcSwap<Snapshot>>,
+    pub(super) bus: Bus,
+    pool: Pool,
+    switches: Switches,
+    extra: Vec<PathBuf>,
+    state: Mutex<State>,
+    settled: Condvar,
+    /// Generation numbers and hashes of earlier runs.
+    remembered: Mutex<HashMap<String, (u64, String)>>,
+    on_live: Mutex<Option<OnLive>>,
+}
+
+/// Told of every generation that went live, after the swap: the history listens.
+pub type OnLive = Arc<dyn Fn(&Arc<Generation>) + Send + Sync>;
+
+impl Plugins {
+    /// An empty set; [`Plugins::start`] fills it.
+    #[must_use]
+    pub fn new(
+        loader: Loader,
+        snapshot: Arc<ArcSwap<Snapshot>>,
+        pool: Pool,
+        switches: Switches,
+        extra: Vec<PathBuf>,
+        remembered: HashMap<String, (u64, String)>,
+    ) -> Arc<Self> {
+        Arc::new(Plugins {
+            bus: loader.services.bus.clone(),
+            loader,
+            snapshot,
+            pool,
+            switches,
+            extra,
+            state: Mutex::default(),
+            settled: Condvar::new(),
+            remembered: Mutex::new(remembered),
+            on_live: Mutex::default(),
+        })
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Listens to generations that go live.
+    pub fn on_live(&self, listener: OnLive) {
+        *self.on_live.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
+    }
+
+    /// Adds tools of the embedding program. They come before every plugin's.
+    ///
+    /// # Errors
+    /// `conflict` when a name is taken.
+    pub fn add_native(&self, tools: Vec<(Spec, Arc<dyn NativeTool>)>) -> Result<()> {
+        let name: Arc<str> = "native".into();
+        let plugin = Arc::new(crate::script::ctx::PluginCtx { name: name.clone(), assets: None, grants: Default::default() });
+        let mut state = self.state();
+        state.native.extend(tools.into_iter().map(|(spec, code)| {
+            Arc::new(LiveTool {
+                function: spec.name.as_str().into(),
+                category: spec.category.clone().unwrap_or_else(|| "system".to_owned()).into(),
+                spec: Arc::new(spec),
+                code: Code::Native(code, plugin.clone()),
+                plan: [].into(),
+                emoji: "".into(),
+                gated_by: None,
+                settings: Arc::default(),
+            })
+        }));
+        let mut next = Snapshot::clone(&self.snapshot.load());
+        next.put(NATIVE_RANK, &name, state.native.clone())?;
+        self.publish(next, true);
+        Ok(())
+    }
+
+    /// Finds and loads everything. Builds run in parallel; they are taken in order, so that collisions are decided alike
+    /// at every start.
+    pub fn start(self: &Arc<Self>) {
+        let names = self.rescan_names();
+        let built = self.build_all(&names);
+        let mut order: Vec<_> = built.into_iter().collect();
+        {
+            let state = self.state();
+            order.sort_by_key(|(name, ..)| state.entries.get(name).map_or(u32::MAX, |e| e.rank));
+        }
+        self.commit_many(order);
+    }
+
+    /// What discovery had to say.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        self.state().notices.clone()
+    }
+
+    /// Looks for new and vanished plugins; returns those that need a build.
+    fn rescan_names(self: &Arc<Self>) -> Vec<Arc<str>> {
+        let found = discover::discover(&self.loader.services.paths, &self.extra, &*self.loader.stock);
+        let switches = self.switches.read();
+        let mut need = Vec::new();
+        let mut state = self.state();
+        state.notices = found.notices;
+        let mut gone: Vec<Arc<str>> = state.entries.keys().cloned().collect();
+        for (index, plugin) in found.plugins.into_iter().enumerate() {
+            let name: Arc<str> = plugin.name.as_str().into();
+            let rank = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
+            gone.retain(|g| *g != name);
+            let enabled = switches.is_enabled(&name);
+            match state.entries.get_mut(&name) {
+                Some(entry) => {
+                    let moved = entry.found.location != plugin.location;
+                    let switched = entry.enabled != enabled;
+                    entry.found = plugin;
+                    entry.enabled = enabled;
+                    // A rank only orders the start; a live plugin keeps its own.
+                    if entry.live.is_none() {
+                        entry.rank = rank;
+                    }
+                    if moved || switched || (enabled && entry.live.is_none() && entry.disk == Disk::Unread) {
+                        need.push(name);
+                    }
+                }
+                None => {
+                    let number = self
+                        .remembered
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .get(&*name)
+                        .map_or(0, |(number, _)| *number);
+                    state.entries.insert(
+                        name.clone(),
+                        Entry {
+                            found: plugin,
+                            rank,
+                            enabled,
+                            live: None,
+                            settings: Arc::default(),
+                            refreshed: HashMap::new(),
+                            disk: Disk::Unread,
+                            notes: Vec::new(),
+                            number,
+                            building: false,
+                            again: false,
+                        },
+                    );
+                    need.push(name);
+                }
+            }
+        }
+        for name in &gone {
+            state.entries.remove(name);
+        }
+        drop(state);
+        if !gone.is_empty() {
+            self.withdraw(&gone);
+        }
+        need
+    }
+
+    /// Looks for new and vanished plugins and loads what changed.
+    pub fn rescan(self: &Arc<Self>) {
+        let names = self.rescan_names();
+        self.refresh(&names);
+    }
+
+    /// Takes vanished or disabled plugins' tools out, in one swap.
+    fn withdraw(&self, names: &[Arc<str>]) {
+        let state = self.state();
+        let mut next = Snapshot::clone(&self.snapshot.load());
+        let mut changed = false;
+        for name in names {
+            changed |= !next.of_plugin(name).is_empty();
+            next.remove(name);
+            match state.entries.get(name) {
+                Some(entry) if !entry.enabled => next.absent.insert(name.clone(), Absence::Off),
+                _ => next.absent.remove(name),
+            };
+        }
+        self.publish(next, changed);
+        drop(state);
+        for name in names {
+            self.loader.services.net_unregister(name);
+            self.bus.publish(Event::PluginGone { plugin: name.to_string() });
+        }
+    }
+
+    /// Builds and, where they are good, swaps these plugins; waits for it. A build already under way is done once more
+    /// after it ends, so that the newest files count.
+    pub fn refresh(self: &Arc<Self>, names: &[Arc<str>]) {
+        let mut mine = Vec::new();
+        let mut off = Vec::new();
+        {
+            let mut state = self.state();
+            for name in names {
+                let Some(entry) = state.entries.get_mut(name) else { continue };
+                if !entry.enabled {
+                    if entry.live.take().is_some() || entry.disk != Disk::Off {
+                        off.push(name.clone());
+                    }
+                    entry.disk = Disk::Off;
+                } else if entry.building {
+                    entry.again = true;
+                } else {
+                    entry.building = true;
+                    mine.push(name.clone());
+                }
+            }
+        }
+        if !off.is_empty() {
+            self.withdraw(&off);
+        }
+        while !mine.is_empty() {
+            if let [only] = mine.as_slice() {
+                let built = self.build(only);
+                self.commit_many(vec![(only.clone(), built)]);
+            } else {
+                // As they come: one that hangs must not hold up the others.
+                for done in self.build_stream(&mine) {
+                    self.commit_many(vec![done]);
+                }
+            }
+            let mut state = self.state();
+            mine.retain(|name| {
+                let Some(entry) = state.entries.get_mut(name) else { return false };
+                entry.building = std::mem::take(&mut entry.again);
+                entry.building
+            });
+            drop(state);
+            self.settled.notify_all();
+        }
+        if !off.is_empty() {
+            self.retry_refused();
+        }
+        let mut state = self.state();
+        while names.iter().any(|n| state.entries.get(n).is_some_and(|e| e.building)) {
+            state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A plugin refused for a name may come in when the name is free again.
+    fn retry_refused(self: &Arc<Self>) {
+        let refused: Vec<Arc<str>> = {
+            let state = self.state();
+            state.entries.iter().filter(|(_, e)| matches!(e.disk, Disk::Refused { .. })).map(|(n, _)| n.clone()).collect()
+        };
+        if !refused.is_empty() {
+            self.refresh(&refused);
+        }
+    }
+
+    fn build(self: &Arc<Self>, name: &Arc<str>) -> Built {
+        let (me, name) = (self.clone(), name.clone());
+        self.pool.run(move || me.build_here(&name)).unwrap_or_else(|| Err(vec![lost()]))
+    }
+
+    fn build_here(&self, name: &Arc<str>) -> Built {
+        let (found, number) = {
+            let state = self.state();
+            let Some(entry) = state.entries.get(name) else { return Err(Vec::new()) };
+            (entry.found.clone(), entry.number + 1)
+        };
+        self.loader.build(&found, number)
+    }
+
+    fn build_stream(self: &Arc<Self>, names: &[Arc<str>]) -> mpsc::IntoIter<(Arc<str>, Built)> {
+        let (tx, rx) = mpsc::channel();
+        for name in names {
+            let (me, name, tx) = (self.clone(), name.clone(), tx.clone());
+            self.pool.submit(move || {
+                let built = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| me.build_here(&name)))
+                    .unwrap_or_else(|_| Err(vec![lost()]));
+                let _ = tx.send((name, built));
+            });
+        }
+        rx.into_iter()
+    }
+
+    fn build_all(self: &Arc<Self>, names: &[Arc<str>]) -> Vec<(Arc<str>, Built)> {
+        let (on, off): (Vec<_>, Vec<_>) = {
+            let mut state = self.state();
+            names.iter().cloned().partition(|n| {
+                state.entries.get_mut(n).is_some_and(|e| {
+                    if !e.enabled {
+                        e.disk = Disk::Off;
+                    }
+                    e.enabled
+                })
+            })
+        };
+        if !off.is_empty() {
+            self.withdraw(&off);
+        }
+        self.build_stream(&on).collect()
+    }
+
+    /// Takes finished builds in, in one swap.
+    fn commit_many(self: &Arc<Self>, built: Vec<(Arc<str>, Built)>) {
+        let mut live = Vec::new();
+        let mut events = Vec::new();
+        let mut retired = Vec::new();
+        {
+            let mut state = self.state();
+            let mut next = Snapshot::clone(&self.snapshot.load());
+            let mut changed = false;
+            for (name, built) in built {
+                let Some(entry) = state.entries.get_mut(&name) else { continue };
+                if !entry.enabled {
+                    continue;
+                }
+                match self.take(entry, &name, built, &mut next) {
+                    Taken::Same => {}
+                    Taken::Live { differs, generation, old } => {
+                        changed |= differs;
+                        events.push(Event::PluginLive { plugin: name.to_string(), generation: generation.number });
+                        live.push(generation);
+                        retired.push(old);
+                    }
+                    Taken::Failed => {
+                        events.push(Event::PluginFailed {
+                            plugin: name.to_string(),
+                            live: entry.live.as_ref().map(|g| g.number),
+                            disk: entry.number,
+                            summary: entry.disk.first().map(Diagnostic::summary).unwrap_or_default(),
+                        });
+                    }
+                }
+            }
+            self.publish(next, changed);
+        }
+        // Outside the lock: the last holder of an old generation starts its shutdown, and the history writes.
+        drop(retired);
+        let listener = self.on_live.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(listener) = listener {
+            live.iter().for_each(|g| listener(g));
+        }
+        for event in events {
+            self.bus.publish(event);
+        }
+    }
+
+    fn take(&self, entry: &mut Entry, name: &Arc<str>, built: Built, next: &mut Snapshot) -> Taken {
+        let fail = |entry: &mut Entry, next: &mut Snapshot, disk: Disk| {
+            entry.number += 1;
+            if entry.live.is_none() {
+                let first = disk.first().map(Diagnostic::summary).unwrap_or_default();
+                let absence = if matches!(disk, Disk::Refused { .. }) { Absence::Refused(first) } else { Absence::Failed(first) };
+                next.absent.insert(name.clone(), absence);
+            }
+            entry.disk = disk;
+            Taken::Failed
+        };
+        let mut generation = match built {
+            Ok(generation) => generation,
+            Err(diagnostics) if diagnostics.is_empty() => return Taken::Same,
+            Err(diagnostics) => {
+                // The same fault again is not a new version.
+                if matches!(&entry.disk, Disk::Failed { diagnostics: old, .. } if *old == diagnostics) {
+                    return Taken::Same;
+                }
+                let number = entry.number + 1;
+                return fail(entry, next, Disk::Failed { number, diagnostics });
+            }
+        };
+        if let Some(live) = &entry.live {
+            if live.hash == generation.hash && live.origin == generation.origin {
+                entry.disk = Disk::Same;
+                return Taken::Same;
+            }
+            // A version that would lose a file that works now does not go live.
+            let lost: Vec<Diagnostic> = live
+                .files
+                .iter()
+                .filter_map(|f| generation.broken.get(&f.path))
+                .flatten()
+                .cloned()
+                .collect();
+            if !lost.is_empty() {
+                let number = entry.number + 1;
+                if matches!(&entry.disk, Disk::Failed { diagnostics: old, .. } if *old == lost) {
+                    return Taken::Same;
+                }
+                return fail(entry, next, Disk::Failed { number, diagnostics: lost });
+            }
+        }
+        // The number that an earlier run gave to this very content is its number still.
+        let remembered = self
+            .remembered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&**name)
+            .filter(|(number, hash)| *hash == *generation.hash && *number == entry.number && entry.live.is_none());
+        let number = if let Some((number, _)) = remembered { number } else { entry.number + 1 };
+        if number != generation.number {
+            generation.renumber(number);
+        }
+        let effective = settings::effective(&generation.fields, &self.stored(name));
+        let settings = Arc::new(value::from_object(&effective.values).unwrap_or_default());
+        let tools = live_tools(&generation, &settings, &HashMap::new());
+        let old_tools = next.of_plugin(name).to_vec();
+        if let Err(e) = next.put(entry.rank, name, tools) {
+            let file = entry.found.display();
+            let number = entry.number + 1;
+            let diagnostics = vec![Diagnostic::from_error("conflict", file, &e)];
+            return fail(entry, next, Disk::Refused { number, diagnostics });
+        }
+        next.absent.remove(name);
+        let differs = !same_to_a_reader(&old_tools, next.of_plugin(name));
+        entry.number = number;
+        entry.disk = if generation.broken.is_empty() {
+            Disk::Same
+        } else {
+            Disk::Partly { diagnostics: generation.broken.values().flatten().cloned().collect() }
+        };
+        entry.notes = effective.notes.iter().map(|n| Diagnostic::warning("settings", settings_file(name), n.clone())).collect();
+        entry.settings = settings;
+        entry.refreshed.clear();
+        let generation = Arc::new(generation);
+        let old = entry.live.replace(generation.clone());
+        Taken::Live { differs, generation, old }
+    }
+
+    pub(super) fn stored(&self, name: &str) -> serde_json::Map<String, serde_json::Value> {
+        self.loader.services.settings.stored(name).unwrap_or_default()
+    }
+
+    /// Swaps the snapshot in; with a new revision and one event where a reader of the tools would see a difference.
+    pub(super) fn publish(&self, mut next: Snapshot, changed: bool) {
+        if changed {
+            next.revision += 1;
+        }
+        let revision = next.revision;
+        self.snapshot.store(Arc::new(next));
+        if changed {
+            self.bus.publish(Event::ToolsChanged { revision });
+        }
+    }
+
+    /// Loads a plugin's files again now.
+    ///
+    /// # Errors
+    /// `not_found` for a plugin that nobody knows, `disabled` for one that is switched off, and what is wrong with it.
+    pub fn reload(self: &Arc<Self>, name: &str) -> Result<Status> {
+        self.rescan();
+        let status = self.status(name).ok_or_else(|| self.unknown(name))?;
+        if !status.enabled {
+            return Err(Error::new(Kind::Disabled, format!("the plugin `{name}` is off")).hint(format!("lapidary enable {name}")));
+        }
+        self.refresh(&[name.into()]);
+        self.status(name).ok_or_else(|| self.unknown(name))
+    }
+
+    /// Switches a plugin on or off, for this and later starts.
+    ///
+    /// # Errors
+    /// `not_found` for a plugin that nobody knows; what writing the switch says.
+    pub fn switch(self: &Arc<Self>, name: &str, on: Switch) -> Result<Status> {
+        if self.status(name).is_none() {
+            return Err(self.unknown(name));
+        }
+        match on {
+            Switch::On => self.switches.enable(name)?,
+            Switch::Off => self.switches.disable(name)?,
+        }
+        self.rescan();
+        self.refresh(&[name.into()]);
+        self.status(name).ok_or_else(|| self.unknown(name))
+    }
+
+    /// The error for a plugin name that nobody knows.
+    #[must_use]
+    pub fn unknown(&self, name: &str) -> Error {
+        let state = self.state();
+        let close = crate::tool::names::did_you_mean(name, state.entries.keys().map(|k| &**k), 3);
+        let e = Error::not_found(format!("no plugin `{name}`"));
+        if close.is_empty() { e.hint("lapidary info lists them") } else { e.hint(format!("did you mean {}", close.join(", "))) }
+    }
+
+    /// Hands new grants to every live plugin: they count from the next host call on.
+    pub fn grants_changed(&self) {
+        let live: Vec<Arc<Generation>> = self.state().entries.values().filter_map(|e| e.live.clone()).collect();
+        for generation in live {
+            generation.plugin.grants.store(self.loader.services.grants.effective(generation.name(), &generation.declared));
+        }
+    }
+
+    /// Every plugin's name, with where it is and what it imports: what the watcher maps changes by.
+    #[must_use]
+    pub fn dependants_of(&self, key: &str) -> Vec<Arc<str>> {
+        let state = self.state();
+        state
+            .entries
+            .iter()
+            .filter(|(_, e)| e.live.as_ref().is_none_or(|g| g.imports.contains(key)) || e.disk.is_bad())
+            .map(|(n, _)| n.clone())
+            .collect()
+    }
+
+    /// The live generation of a plugin.
+    #[must_use]
+    pub fn live(&self, name: &str) -> Option<Arc<Generation>> {
+        self.state().entries.get(name).and_then(|e| e.live.clone())
+    }
+
+    /// What discovery found of a plugin.
+    #[must_use]
+    pub fn found(&self, name: &str) -> Option<Found> {
+        self.state().entries.get(name).map(|e| e.found.clone())
+    }
+
+    /// Names of all known plugins.
+    #[must_use]
+    pub fn names(&self) -> Vec<Arc<str>> {
+        self.state().entries.keys().cloned().collect()
+    }
+
+    /// Lets go of every generation, so that each runs its `shutdown`.
+    pub fn stop(&self) {
+        let held: Vec<_> = {
+            let mut state = self.state();
+            self.snapshot.store(Arc::default());
+            state.entries.values_mut().filter_map(|e| e.live.take()).collect()
+        };
+        drop(held);
+    }
+}
+
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// Its tools can be called.
+    On,
+    /// They cannot.
+    Off,
+}
+
+type Built = Result<Generation, Vec<Diagnostic>>;
+
+enum Taken {
+    Same,
+    Live { differs: bool, generation: Arc<Generation>, old: Option<Arc<Generation>> },
+    Failed,
+}
+
+fn lost() -> Diagnostic {
+    Diagnostic::error("internal", "", "loading failed inside the host").hint("see the host's log")
+}
+
+pub(super) fn settings_file(name: &str) -> String {
+    format!("user/webui/plugins/{name}.json")
+}
+
+impl Generation {
+    fn renumber(&mut self, number: u64) {
+        self.number = number;
+        for file in &mut self.files {
+            // Nobody else holds a unit that was just built.
+            if let Some(unit) = Arc::get_mut(&mut file.unit) {
+                unit.generation = number;
+            }
+        }
+    }
+}
+
+/// The registry entries of a generation, under these settings and refreshed schemas.
+pub(super) fn live_tools(
+    generation: &Generation,
+    settings: &Arc<Map>,
+    refreshed: &HashMap<String, Arc<Spec>>,
+) -> Vec<Arc<LiveTool>> {
+    let tool = |file: &super::load::LoadedFile, draft: &Draft| {
+        Arc::new(LiveTool {
+            spec: refreshed.get(&draft.spec.name).unwrap_or(&draft.spec).clone(),
+            code: Code::Script(file.unit.clone()),
+            plan: draft.plan.clone(),
+            function: draft.function.clone(),
+            category: draft.category.clone(),
+            emoji: file.emoji.clone(),
+            gated_by: draft.gated_by.clone(),
+            settings: settings.clone(),
+        })
+    };
+    generation.files.iter().flat_map(|file| file.tools.iter().map(move |draft| tool(file, draft))).collect()
+}
+
+/// Whether a model or client that reads the lists would see no difference.
+pub(super) fn same_to_a_reader(old: &[Arc<LiveTool>], new: &[Arc<LiveTool>]) -> bool {
+    old.len() == new.len()
+        && old.iter().zip(new).all(|(a, b)| {
+            let (x, y) = (&a.spec, &b.spec);
+            x.name == y.name
+                && x.description == y.description
+                && x.parameters == y.parameters
+                && x.output_schema == y.output_schema
+                && x.hidden == y.hidden
+                && x.writes == y.writes
+                && x.side_effect == y.side_effect
+                && x.network == y.network
+                && a.emoji == b.emoji
+                && a.is_gated_off() == b.is_gated_off()
+        })
+}
+
+/// Where a plugin came from, in words.
+#[must_use]
+pub fn origin_word(origin: Origin) -> &'static str {
+    match origin {
+        Origin::SingleFile => "user/tools",
+        Origin::UserFolder => "user/plugins",
+        Origin::Shipped => "scripts",
+        Origin::Extra => "extra",
+    }
+}

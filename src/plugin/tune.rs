@@ -1,0 +1,364 @@
+//! Settings saves as a transaction: check, run `get_tools()` under the candidate, show the difference, then commit
+//! settings and schemas together, or refuse and change nothing.
+
+use super::load::Generation;
+use super::set::{self, Entry, Plugins};
+use crate::base::error::{Error, Kind, Result};
+use crate::base::event::Event;
+use crate::script::diagnostic::Diagnostic;
+use crate::script::value;
+use crate::service::settings::{self, Field};
+use crate::tool::registry::Snapshot;
+use crate::tool::spec::Spec;
+use crate::tool::tokens;
+use rhai::Map;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A change of a plugin's stored settings.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// These keys get these values; the others stay.
+    Patch(serde_json::Map<String, Value>),
+    /// These keys go back to their defaults; all of them where the list is empty.
+    Reset(Vec<String>),
+}
+
+/// Whether to commit or only to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Change nothing; tell what would change.
+    Preview,
+    /// Commit.
+    Commit,
+}
+
+/// What a settings change does to one tool's text, as a model reads it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToolChange {
+    /// The tool.
+    pub tool: String,
+    /// A unified diff of the description; empty where it stays.
+    pub description: String,
+    /// A unified diff of the parameters as JSON; empty where they stay.
+    pub parameters: String,
+    /// Estimated tokens before.
+    pub tokens_before: usize,
+    /// Estimated tokens after.
+    pub tokens_after: usize,
+}
+
+/// What a settings change came to.
+#[derive(Debug, Clone, Serialize)]
+pub struct Tuned {
+    /// Whether it was committed.
+    pub committed: bool,
+    /// The effective settings under the change. Values of password fields are masked.
+    pub settings: serde_json::Map<String, Value>,
+    /// Tools whose text changes.
+    pub tools: Vec<ToolChange>,
+    /// Tools that would appear or vanish in the picker because a setting gates them.
+    pub gated: Vec<String>,
+    /// Names that `get_tools()` returned and that are not registered: they need a reload.
+    pub ignored: Vec<String>,
+    /// The new version of the stored settings.
+    pub etag: String,
+}
+
+/// A plugin's settings as a person sees them.
+#[derive(Debug, Clone, Serialize)]
+pub struct View {
+    /// The fields, in order.
+    pub fields: Vec<Field>,
+    /// Effective values; those of password fields are masked.
+    pub values: serde_json::Map<String, Value>,
+    /// What a person set; the rest are defaults.
+    pub stored: Vec<String>,
+    /// Stored keys that no field knows, kept aside.
+    pub unknown: Vec<String>,
+    /// What does not fit and is ignored.
+    pub notes: Vec<String>,
+    /// The version of the stored settings.
+    pub etag: String,
+}
+
+/// What stands for a value that is not shown.
+pub const MASK: &str = "••••••";
+
+impl Plugins {
+    /// The settings of a plugin.
+    ///
+    /// # Errors
+    /// `not_found` for a plugin that nobody knows or that has never loaded.
+    pub fn settings_view(&self, name: &str) -> Result<View> {
+        let generation = self.generation_for_settings(name)?;
+        let stored = self.stored(name);
+        let effective = settings::effective(&generation.fields, &stored);
+        Ok(View {
+            fields: generation.fields.to_vec(),
+            values: masked(&generation.fields, effective.values),
+            unknown: stored.keys().filter(|k| !generation.fields.iter().any(|f| f.key == **k)).cloned().collect(),
+            stored: stored.keys().cloned().collect(),
+            notes: effective.notes,
+            etag: self.loader.services.settings.etag(name)?,
+        })
+    }
+
+    fn generation_for_settings(&self, name: &str) -> Result<Arc<Generation>> {
+        let state = self.state();
+        let entry = state.entries.get(name);
+        match entry.map(|e| (e.live.clone(), e.enabled)) {
+            Some((Some(generation), _)) => Ok(generation),
+            Some((None, false)) => {
+                Err(Error::new(Kind::Disabled, format!("the plugin `{name}` is off")).hint(format!("lapidary enable {name}")))
+            }
+            Some((None, true)) => Err(Error::not_found(format!("the plugin `{name}` has not loaded yet, so its settings are not known"))
+                .hint(format!("mend it first: lapidary info {name}"))),
+            None => {
+                drop(state);
+                Err(self.unknown(name))
+            }
+        }
+    }
+
+    /// Changes stored settings, or tells what a change would do. With `etag`, only if nobody else changed them meanwhile.
+    ///
+    /// # Errors
+    /// `invalid_arguments` naming the key for a value that does not fit or for a `get_tools()` that fails under the
+    /// candidate; `conflict` for a stale `etag`. Nothing is changed then.
+    pub fn tune(self: &Arc<Self>, name: &str, change: &Change, mode: Mode, etag: Option<&str>) -> Result<Tuned> {
+        let generation = self.generation_for_settings(name)?;
+        let store = &self.loader.services.settings;
+        // A save by somebody else between check and commit starts it over; a stale form is refused at once.
+        for _ in 0..20 {
+            let version = store.etag(name)?;
+            if etag.is_some_and(|wanted| wanted != version) {
+                return Err(stale(name));
+            }
+            let stored = store.stored(name)?;
+            let candidate = candidate(&generation, &stored, change)?;
+            let effective = settings::effective(&generation.fields, &candidate);
+            let settings = Arc::new(value::from_object(&effective.values)?);
+            let fresh = self.fresh_schemas(&generation, &settings)?;
+            let (tools, gated) = self.differences(name, &generation, &fresh.specs, &settings);
+            let mut tuned = Tuned {
+                committed: mode == Mode::Commit,
+                settings: masked(&generation.fields, effective.values),
+                tools,
+                gated,
+                ignored: fresh.ignored,
+                etag: version.clone(),
+            };
+            if mode == Mode::Preview {
+                return Ok(tuned);
+            }
+            match store.replace(name, candidate, &version) {
+                Ok(etag) => tuned.etag = etag,
+                Err(e) if e.kind() == Kind::Conflict && etag.is_none() => continue,
+                Err(e) => return Err(e),
+            }
+            self.install(name, &generation, settings, fresh.specs, effective.notes);
+            return Ok(tuned);
+        }
+        Err(stale(name))
+    }
+
+    /// The stored settings changed on disk: by hand, or by another process.
+    pub fn settings_changed_on_disk(self: &Arc<Self>, name: &str) {
+        let Ok(generation) = self.generation_for_settings(name) else { return };
+        let effective = settings::effective(&generation.fields, &self.stored(name));
+        let Ok(map) = value::from_object(&effective.values) else { return };
+        let settings = Arc::new(map);
+        if self.state().entries.get(name).is_some_and(|e| same_map(&e.settings, &settings)) {
+            return;
+        }
+        let mut notes = effective.notes;
+        let specs = match self.fresh_schemas(&generation, &settings) {
+            Ok(fresh) => fresh.specs,
+            Err(e) => {
+                notes.push(format!("{}: the tools keep their old descriptions: {}", set::settings_file(name), e.message()));
+                self.state().entries.get(name).map(|entry| entry.refreshed.clone()).unwrap_or_default()
+            }
+        };
+        self.install(name, &generation, settings, specs, notes);
+    }
+
+    /// Runs every `get_tools()` of the plugin under these settings, on a call thread.
+    fn fresh_schemas(self: &Arc<Self>, generation: &Arc<Generation>, settings: &Arc<Map>) -> Result<Fresh> {
+        if !generation.files.iter().any(|f| f.is_dynamic) {
+            return Ok(Fresh { specs: HashMap::new(), ignored: Vec::new() });
+        }
+        let (me, generation, settings) = (self.clone(), generation.clone(), settings.clone());
+        self.pool()
+            .run(move || me.fresh_here(&generation, &settings))
+            .unwrap_or_else(|| Err(Error::internal("get_tools() failed inside the host")))
+    }
+
+    fn fresh_here(&self, generation: &Generation, settings: &Arc<Map>) -> Result<Fresh> {
+        let refuse = |d: Diagnostic| {
+            Error::invalid(format!("the settings are refused: {}", d.summary()))
+                .hint("nothing was changed; mend get_tools() or choose another value")
+        };
+        let mut specs = HashMap::new();
+        let mut ignored = Vec::new();
+        for file in generation.files.iter().filter(|f| f.is_dynamic) {
+            let list = self.loader.get_tools(&file.unit, settings.clone()).map_err(refuse)?;
+            let source = &file.unit.program.source.name;
+            for entry in &list {
+                let name = entry.pointer("/function/name").and_then(Value::as_str);
+                let Some(draft) = name.and_then(|n| file.tools.iter().find(|d| d.spec.name == n)) else {
+                    ignored.extend(name.map(str::to_owned));
+                    continue;
+                };
+                let (fresh, _) = Spec::from_entry(entry)
+                    .map_err(|why| refuse(Diagnostic::error("schema", &**source, format!("`{}`: {why}", draft.spec.name))))?;
+                // Only description and parameters; names and flags are what was loaded.
+                specs.insert(draft.spec.name.clone(), Arc::new(draft.spec.refresh(&fresh)));
+            }
+        }
+        Ok(Fresh { specs, ignored })
+    }
+
+    fn differences(
+        &self,
+        name: &str,
+        generation: &Generation,
+        specs: &HashMap<String, Arc<Spec>>,
+        settings: &Arc<Map>,
+    ) -> (Vec<ToolChange>, Vec<String>) {
+        let snapshot = self.snapshot.load();
+        let now = snapshot.of_plugin(name);
+        let next = set::live_tools(generation, settings, specs);
+        let mut changes = Vec::new();
+        let mut gated = Vec::new();
+        for tool in &next {
+            let Some(old) = now.iter().find(|t| t.spec.name == tool.spec.name) else { continue };
+            if old.is_gated_off() != tool.is_gated_off() {
+                gated.push(tool.spec.name.clone());
+            }
+            if let Some(change) = compare(&old.spec, &tool.spec) {
+                changes.push(change);
+            }
+        }
+        (changes, gated)
+    }
+
+    /// Swaps refreshed schemas and settings in, for the generation they were made for.
+    fn install(
+        self: &Arc<Self>,
+        name: &str,
+        generation: &Arc<Generation>,
+        settings: Arc<Map>,
+        specs: HashMap<String, Arc<Spec>>,
+        notes: Vec<String>,
+    ) {
+        let key: Arc<str> = name.into();
+        {
+            let mut state = self.state();
+            let Some(entry) = state.entries.get_mut(&key) else { return };
+            // A reload came in between: it has read the new settings itself.
+            if !is_live(entry, generation) {
+                return;
+            }
+            entry.settings = settings.clone();
+            entry.refreshed = specs;
+            entry.notes = notes.into_iter().map(|n| Diagnostic::warning("settings", set::settings_file(name), n)).collect();
+            let tools = set::live_tools(generation, &settings, &entry.refreshed);
+            let rank = entry.rank;
+            let mut next = Snapshot::clone(&self.snapshot.load());
+            let changed = !set::same_to_a_reader(next.of_plugin(name), &tools);
+            if next.put(rank, &key, tools).is_ok() {
+                self.publish(next, changed);
+            }
+        }
+        self.bus.publish(Event::SettingsChanged { plugin: name.to_owned() });
+    }
+}
+
+struct Fresh {
+    specs: HashMap<String, Arc<Spec>>,
+    ignored: Vec<String>,
+}
+
+fn is_live(entry: &Entry, generation: &Arc<Generation>) -> bool {
+    entry.live.as_ref().is_some_and(|live| Arc::ptr_eq(live, generation))
+}
+
+fn stale(name: &str) -> Error {
+    Error::new(Kind::Conflict, format!("the settings of `{name}` were changed meanwhile"))
+        .hint("read them again, then save")
+}
+
+/// The stored settings as they would be.
+fn candidate(
+    generation: &Generation,
+    stored: &serde_json::Map<String, Value>,
+    change: &Change,
+) -> Result<serde_json::Map<String, Value>> {
+    let mut next = stored.clone();
+    match change {
+        Change::Patch(patch) => {
+            for (key, value) in settings::check_patch(&generation.fields, patch)? {
+                // A mask that comes back from a form is not a new password.
+                if value == MASK && is_secret(&generation.fields, &key) {
+                    continue;
+                }
+                next.insert(key, value);
+            }
+        }
+        Change::Reset(keys) if keys.is_empty() => next.clear(),
+        Change::Reset(keys) => {
+            for key in keys {
+                if next.remove(key).is_none() && !generation.fields.iter().any(|f| f.key == *key) {
+                    return Err(Error::not_found(format!("`{}` has no setting `{key}`", generation.name())));
+                }
+            }
+        }
+    }
+    Ok(next)
+}
+
+fn is_secret(fields: &[Field], key: &str) -> bool {
+    fields.iter().any(|f| f.key == key && f.is_secret())
+}
+
+fn masked(fields: &[Field], mut values: serde_json::Map<String, Value>) -> serde_json::Map<String, Value> {
+    for (key, value) in &mut values {
+        let is_set = value.as_str().is_some_and(|s| !s.is_empty());
+        if is_set && is_secret(fields, key) {
+            *value = Value::from(MASK);
+        }
+    }
+    values
+}
+
+/// What differs between two schemas of a tool, as a model reads them.
+fn compare(old: &Spec, new: &Spec) -> Option<ToolChange> {
+    let pretty = |v: &Value| serde_json::to_string_pretty(v).unwrap_or_default();
+    let description = if old.description == new.description { String::new() } else { diff(&old.description, &new.description) };
+    let parameters =
+        if old.parameters == new.parameters { String::new() } else { diff(&pretty(&old.parameters), &pretty(&new.parameters)) };
+    if description.is_empty() && parameters.is_empty() {
+        return None;
+    }
+    Some(ToolChange {
+        tool: new.name.clone(),
+        description,
+        parameters,
+        tokens_before: tokens::of_tool(old),
+        tokens_after: tokens::of_tool(new),
+    })
+}
+
+/// A unified diff with three lines around each change.
+#[must_use]
+pub fn diff(old: &str, new: &str) -> String {
+    similar::TextDiff::from_lines(&format!("{old}\n"), &format!("{new}\n")).unified_diff().context_radius(3).to_string()
+}
+
+fn same_map(a: &Map, b: &Map) -> bool {
+    let json = |m: &Map| value::to_json(&rhai::Dynamic::from_map(m.clone())).ok();
+    json(a) == json(b)
+}

@@ -1,0 +1,216 @@
+//! The watcher: from file events to settled changes, one look at each path, however the editor saves.
+//! Closed writes and renames count at once where the system tells them; removals wait a moment, for most are half a save.
+
+use super::discover::{self, Change};
+use super::set::Plugins;
+use crate::base::error::{Error, Result};
+use crate::base::paths::Paths;
+use notify::event::{AccessKind, AccessMode, ModifyKind};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+/// How long a path may be missing before it counts as deleted: editors delete and create, or move away and back.
+const REMOVAL: Duration = Duration::from_millis(150);
+/// Where closed writes are not told, a path settles after this much quiet.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// Watches until it is dropped.
+pub struct Watch {
+    _watcher: RecommendedWatcher,
+    stop: mpsc::Sender<Signal>,
+}
+
+enum Signal {
+    Path(PathBuf, Weight),
+    Overflow,
+    Stop,
+}
+
+/// How soon an event counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    /// The file is complete.
+    Now,
+    /// It may be half of something.
+    Soon,
+    /// It is missing.
+    Gone,
+}
+
+/// What the watcher tells beside plugin changes.
+pub type OnToolsets = Arc<dyn Fn() + Send + Sync>;
+
+impl Watch {
+    /// Starts to watch the folders of `paths` and `extra` for `plugins`.
+    ///
+    /// # Errors
+    /// `internal` when the system refuses, such as too many watches.
+    pub fn start(plugins: Arc<Plugins>, paths: &Paths, extra: &[PathBuf], on_toolsets: OnToolsets) -> Result<Watch> {
+        let (tx, rx) = mpsc::channel();
+        let events = tx.clone();
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
+            Ok(event) if event.need_rescan() => {
+                let _ = events.send(Signal::Overflow);
+            }
+            Ok(event) => {
+                if let Some(weight) = weigh(&event.kind) {
+                    for path in event.paths {
+                        let _ = events.send(Signal::Path(path, weight));
+                    }
+                }
+            }
+            Err(_) => {
+                let _ = events.send(Signal::Overflow);
+            }
+        })
+        .map_err(|e| refused(&e))?;
+        let mut folders = vec![paths.user().to_path_buf(), paths.scripts().to_path_buf(), paths.stdlib().to_path_buf()];
+        folders.extend(extra.iter().cloned());
+        for folder in folders.iter().filter(|f| f.is_dir()) {
+            watch_tree(&mut watcher, folder, paths)?;
+        }
+        let worker = Worker { plugins, paths: paths.clone(), extra: extra.to_vec(), on_toolsets };
+        std::thread::Builder::new()
+            .name("lapidary-watch".into())
+            .spawn(move || worker.run(&rx))
+            .map_err(|e| Error::internal(format!("cannot start the watcher: {e}")))?;
+        Ok(Watch { _watcher: watcher, stop: tx })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.stop.send(Signal::Stop);
+    }
+}
+
+fn refused(e: &notify::Error) -> Error {
+    Error::internal(format!("the system refuses to watch files: {e}"))
+        .hint("on Linux, raise fs.inotify.max_user_watches; without a watcher use `lapidary reload`")
+}
+
+fn watch_tree(watcher: &mut RecommendedWatcher, folder: &Path, _paths: &Paths) -> Result<()> {
+    watcher.watch(folder, RecursiveMode::Recursive).map_err(|e| refused(&e))
+}
+
+/// What an event means for a path; `None` for what changes nothing, such as our own reads.
+fn weigh(kind: &EventKind) -> Option<Weight> {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Weight::Now),
+        EventKind::Access(_) => None,
+        // A new name over an old file, or a folder moved in: complete.
+        EventKind::Modify(ModifyKind::Name(_)) => Some(Weight::Now),
+        EventKind::Modify(ModifyKind::Metadata(_)) => None,
+        EventKind::Create(_) | EventKind::Modify(_) => Some(Weight::Soon),
+        EventKind::Remove(_) => Some(Weight::Gone),
+        EventKind::Any | EventKind::Other => Some(Weight::Soon),
+    }
+}
+
+struct Worker {
+    plugins: Arc<Plugins>,
+    paths: Paths,
+    extra: Vec<PathBuf>,
+    on_toolsets: OnToolsets,
+}
+
+impl Worker {
+    fn run(&self, rx: &mpsc::Receiver<Signal>) {
+        let mut waiting: HashMap<PathBuf, Instant> = HashMap::new();
+        loop {
+            let now = Instant::now();
+            let next = waiting.values().min().map(|due| due.saturating_duration_since(now));
+            let first = match next {
+                Some(wait) => rx.recv_timeout(wait).ok(),
+                None => match rx.recv() {
+                    Ok(signal) => Some(signal),
+                    Err(_) => return,
+                },
+            };
+            let mut ready = BTreeSet::new();
+            let mut overflow = false;
+            // Whatever has piled up meanwhile is one batch.
+            for signal in first.into_iter().chain(std::iter::from_fn(|| rx.try_recv().ok())) {
+                match signal {
+                    Signal::Stop => return,
+                    Signal::Overflow => overflow = true,
+                    Signal::Path(path, weight) => {
+                        if self.change(&path).is_none() {
+                            continue;
+                        }
+                        match weight {
+                            Weight::Now if path.exists() => {
+                                waiting.remove(&path);
+                                ready.insert(path);
+                            }
+                            Weight::Soon if cfg!(target_os = "linux") && path.is_file() => {
+                                // The close tells it better; this is for files that are never closed, on odd file systems.
+                                waiting.entry(path).or_insert_with(|| Instant::now() + Duration::from_secs(2));
+                            }
+                            Weight::Soon => {
+                                waiting.insert(path, Instant::now() + QUIET);
+                            }
+                            Weight::Now | Weight::Gone => {
+                                waiting.insert(path, Instant::now() + REMOVAL);
+                            }
+                        }
+                    }
+                }
+            }
+            let now = Instant::now();
+            waiting.retain(|path, due| {
+                if *due <= now {
+                    ready.insert(path.clone());
+                    false
+                } else {
+                    true
+                }
+            });
+            if overflow {
+                // Events were lost: look at everything.
+                self.plugins.rescan();
+                let names = self.plugins.names();
+                self.plugins.refresh(&names);
+                (self.on_toolsets)();
+            } else if !ready.is_empty() {
+                self.apply(&ready);
+            }
+        }
+    }
+
+    fn change(&self, path: &Path) -> Option<Change> {
+        discover::affected(path, &self.paths, &self.extra)
+    }
+
+    fn apply(&self, paths: &BTreeSet<PathBuf>) {
+        let changes: BTreeSet<Change> = paths.iter().filter_map(|p| self.change(p)).collect();
+        let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
+        let mut rescan = false;
+        let known: BTreeSet<Arc<str>> = self.plugins.names().into_iter().collect();
+        for change in changes {
+            match change {
+                Change::Plugin(name) => {
+                    let name: Arc<str> = name.as_str().into();
+                    let there = self.plugins.found(&name).is_some_and(|f| f.exists());
+                    rescan |= !known.contains(&name) || !there;
+                    names.insert(name);
+                }
+                Change::Std(module) => names.extend(self.plugins.dependants_of(&format!("std/{module}"))),
+                Change::Settings(name) => self.plugins.settings_changed_on_disk(&name),
+                Change::Switches | Change::Rescan => rescan = true,
+                Change::Grants => self.plugins.grants_changed(),
+                Change::Toolsets => (self.on_toolsets)(),
+            }
+        }
+        if rescan {
+            self.plugins.rescan();
+        }
+        let names: Vec<Arc<str>> = names.into_iter().collect();
+        if !names.is_empty() {
+            self.plugins.refresh(&names);
+        }
+    }
+}

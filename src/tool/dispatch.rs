@@ -1,0 +1,543 @@
+//! The one place that runs a tool (promise 1): look-up, gate, arguments, script, result, journal, in that order.
+//! Every door and every nested call comes through here; it has no rule of its own about who may do what.
+
+use super::arguments;
+use super::gate;
+use super::journal::{CallRecord, Journal};
+use super::registry::{Absence, Code, Form, LiveTool, Snapshot, Unit};
+use super::result::{self, Handles};
+use crate::base::error::{Error, Kind, Result};
+use crate::script::control::{self, Budget, Control};
+use crate::script::ctx::{Ctx, NoSink, Phase, PluginCtx, Sink};
+use crate::script::diagnostic::{self, Diagnostic};
+use crate::script::pool::{self, Pool};
+use crate::script::program::{self, Invocation};
+use crate::script::value;
+use crate::service::Services;
+use crate::service::scopes::ScopeValues;
+use arc_swap::ArcSwap;
+use rhai::{Dynamic, Engine, Map};
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Panics of native code under one generation of a plugin before its tools are refused.
+const PANICS: u32 = 3;
+/// How deep tool calls may nest.
+pub const NESTING: u8 = 3;
+
+/// Who calls, and from where.
+#[derive(Clone)]
+pub struct Who {
+    /// Name of the caller: `owner`, an MCP client's name, a tool.
+    pub caller: Arc<str>,
+    /// The door: `cli`, `mcp`, `http`, `library`, `tool`, `test`.
+    pub door: &'static str,
+    /// The chat the call belongs to.
+    pub chat: Option<Arc<str>>,
+    /// Whether that chat is private.
+    pub private: bool,
+    /// Values of its scopes.
+    pub scopes: Arc<ScopeValues>,
+    /// The names that were offered, where only those may be called.
+    pub allowed: Option<Arc<BTreeSet<String>>>,
+}
+
+impl Who {
+    /// The owner of the installation, calling through `door`, in no chat.
+    #[must_use]
+    pub fn owner(door: &'static str) -> Who {
+        Who { caller: "owner".into(), door, chat: None, private: false, scopes: Arc::default(), allowed: None }
+    }
+
+    /// Whoever embeds the library: the owner, in no chat.
+    #[must_use]
+    pub fn anyone() -> Who {
+        Who::owner("library")
+    }
+
+    /// The same caller, in a chat.
+    #[must_use]
+    pub fn in_chat(mut self, chat: &str) -> Who {
+        self.chat = Some(chat.into());
+        self
+    }
+}
+
+/// What a tool is given.
+pub enum Arguments {
+    /// JSON text, as it came.
+    Text(String),
+    /// An object that was parsed already.
+    Object(serde_json::Map<String, Value>),
+}
+
+/// One call.
+pub struct Call {
+    /// The tool's name.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Arguments,
+    /// Who calls.
+    pub who: Who,
+    /// Where progress and log lines go.
+    pub sink: Arc<dyn Sink>,
+    /// The snapshot to run against; the newest where there is none.
+    pub snapshot: Option<Arc<Snapshot>>,
+    /// Filled with the call's control as soon as it runs, so that it can be cancelled.
+    pub handle: Option<Arc<CallHandle>>,
+}
+
+impl Call {
+    /// A call with a parsed object, no sink, the newest snapshot.
+    pub fn new(tool: impl Into<String>, arguments: serde_json::Map<String, Value>, who: Who) -> Call {
+        Call { tool: tool.into(), arguments: Arguments::Object(arguments), who, sink: Arc::new(NoSink), snapshot: None, handle: None }
+    }
+}
+
+/// Lets another thread cancel a call, also before it has started.
+#[derive(Default)]
+pub struct CallHandle(Mutex<HandleState>);
+
+#[derive(Default)]
+struct HandleState {
+    control: Option<Arc<Control>>,
+    cancelled: bool,
+}
+
+impl CallHandle {
+    /// Cancels the call, now or as soon as it starts.
+    pub fn cancel(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.cancelled = true;
+        if let Some(control) = &state.control {
+            control.cancel();
+        }
+    }
+
+    fn attach(&self, control: &Arc<Control>) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.cancelled {
+            control.cancel();
+        }
+        state.control = Some(control.clone());
+    }
+}
+
+/// How a call ended. The model's copy and the person's copy are made from this one value.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Id of the call.
+    pub call: String,
+    /// The tool.
+    pub tool: String,
+    /// The plugin it belongs to; empty for an unknown tool.
+    pub plugin: Arc<str>,
+    /// The generation that ran it; 0 where nothing ran.
+    pub generation: u64,
+    /// Whether it succeeded.
+    pub ok: bool,
+    /// The result's text, or the failure as one reads it.
+    pub text: String,
+    /// The failure.
+    pub error: Option<Error>,
+    /// The structured result, where an output schema is declared and met.
+    pub structured: Option<Value>,
+    /// Handle to the rest of a text that was cut.
+    pub rest: Option<String>,
+    /// For the author: where the script failed.
+    pub diagnostic: Option<Diagnostic>,
+    /// Wall clock.
+    pub duration: Duration,
+    /// Script operations.
+    pub operations: u64,
+    /// Highest memory of script values, in bytes; 0 where it is not counted.
+    pub memory: u64,
+}
+
+/// Settings of the dispatcher that come from `lapidary.toml`.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// `PRIVATE_ALLOW_UNFLAGGED_TOOLS`: tools without a locality flag run in private chats.
+    pub allow_unflagged_in_private: bool,
+    /// What every script's `config` holds.
+    pub config: Map,
+}
+
+/// Runs tools.
+pub struct Dispatcher {
+    engine: Arc<Engine>,
+    services: Arc<Services>,
+    pool: Pool,
+    snapshot: Arc<ArcSwap<Snapshot>>,
+    options: Options,
+    journal: Arc<dyn Journal>,
+    handles: Handles,
+    panics: Mutex<HashMap<(Arc<str>, u64), u32>>,
+    next: AtomicU64,
+    prefix: String,
+}
+
+impl Dispatcher {
+    /// A dispatcher over whatever `snapshot` holds at each call.
+    #[must_use]
+    pub fn new(
+        engine: Arc<Engine>,
+        services: Arc<Services>,
+        pool: Pool,
+        snapshot: Arc<ArcSwap<Snapshot>>,
+        journal: Arc<dyn Journal>,
+        options: Options,
+    ) -> Arc<Self> {
+        // Ids stay unique across restarts without asking anybody.
+        let prefix = format!("{:x}", services.clock.unix_ms() & 0xff_ffff_ffff);
+        Arc::new(Dispatcher {
+            engine,
+            services,
+            pool,
+            snapshot,
+            options,
+            journal,
+            handles: Handles::default(),
+            panics: Mutex::default(),
+            next: AtomicU64::new(1),
+            prefix,
+        })
+    }
+
+    /// The newest snapshot.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// The call threads.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Results that were cut, by handle.
+    #[must_use]
+    pub fn handles(&self) -> &Handles {
+        &self.handles
+    }
+
+    /// Runs a call on a call thread and waits for it; a call thread runs it itself.
+    pub fn call(self: &Arc<Self>, call: Call) -> Outcome {
+        if pool::is_call_thread() {
+            return self.run(call, None);
+        }
+        let (me, tool) = (self.clone(), call.tool.clone());
+        self.pool.run(move || me.run(call, None)).unwrap_or_else(|| self.lost(tool))
+    }
+
+    /// As [`Dispatcher::call`], for async callers: one hand-over, no runtime thread blocked.
+    pub async fn call_async(self: &Arc<Self>, call: Call) -> Outcome {
+        let (me, tool) = (self.clone(), call.tool.clone());
+        self.pool.run_async(move || me.run(call, None)).await.unwrap_or_else(|| self.lost(tool))
+    }
+
+    /// A tool that calls another, on the same thread: budgets, depth and deadline go on counting.
+    pub fn call_nested(self: &Arc<Self>, parent: &Arc<Ctx>, level: usize, tool: &str, arguments: serde_json::Map<String, Value>) -> Outcome {
+        let who = Who {
+            caller: parent.tool.clone(),
+            door: "tool",
+            chat: parent.chat.clone(),
+            private: parent.private,
+            scopes: parent.scopes.clone(),
+            allowed: None,
+        };
+        let mut call = Call::new(tool, arguments, who);
+        call.sink = parent.sink.clone();
+        self.run(call, Some((parent, level)))
+    }
+
+    /// The outcome of a call whose thread died: only a fault of the host does that.
+    fn lost(&self, tool: String) -> Outcome {
+        let error = Error::internal("the host failed while running this call").hint("see the host's log");
+        self.ended(self.id(), tool, "".into(), 0, Err(error), Instant::now())
+    }
+
+    fn id(&self) -> String {
+        format!("c_{}_{:x}", self.prefix, self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn ended(&self, call: String, tool: String, plugin: Arc<str>, generation: u64, done: Result<String>, start: Instant) -> Outcome {
+        let (text, error) = match done {
+            Ok(text) => (text, None),
+            Err(e) => (result::failure_text(&e), Some(e)),
+        };
+        Outcome {
+            call,
+            tool,
+            plugin,
+            generation,
+            ok: error.is_none(),
+            text,
+            error,
+            structured: None,
+            rest: None,
+            diagnostic: None,
+            duration: start.elapsed(),
+            operations: 0,
+            memory: 0,
+        }
+    }
+
+    fn run(self: &Arc<Self>, call: Call, parent: Option<(&Arc<Ctx>, usize)>) -> Outcome {
+        let start = Instant::now();
+        let snapshot = call.snapshot.clone().unwrap_or_else(|| self.snapshot.load_full());
+        let id = self.id();
+        let mut outcome = self.attempt(&id, &call, parent, &snapshot, start);
+        outcome.duration = start.elapsed();
+        self.journal.record(&CallRecord {
+            outcome: &outcome,
+            arguments: &call.arguments,
+            caller: &call.who.caller,
+            door: call.who.door,
+            chat: call.who.chat.as_deref(),
+            private: call.who.private,
+        });
+        outcome
+    }
+
+    fn attempt(
+        self: &Arc<Self>,
+        id: &str,
+        call: &Call,
+        parent: Option<(&Arc<Ctx>, usize)>,
+        snapshot: &Arc<Snapshot>,
+        start: Instant,
+    ) -> Outcome {
+        let refuse = |plugin: Arc<str>, generation: u64, e: Error| {
+            self.ended(id.to_owned(), call.tool.clone(), plugin, generation, Err(e), start)
+        };
+        let Some(tool) = snapshot.get(&call.tool) else {
+            return refuse("".into(), 0, gate::unknown(&call.tool, snapshot.names(), absent_owner(snapshot, &call.tool)));
+        };
+        let plugin = tool.plugin();
+        let depth = parent.map_or(0, |(ctx, _)| ctx.depth + 1);
+        let verdict = {
+            let grants = plugin.grants.load();
+            gate::decide(&gate::Request {
+                tool: &tool.spec,
+                plugin: &plugin.name,
+                category: &tool.category,
+                panicked: self.is_quarantined(plugin, tool.generation()),
+                gated_off: if tool.is_gated_off() { tool.gated_by.as_deref() } else { None },
+                allowed: call.who.allowed.as_deref(),
+                private: call.who.private,
+                allow_unflagged: self.options.allow_unflagged_in_private,
+                scopes: &call.who.scopes,
+                grants: &grants,
+                held: gate::Held::Everything,
+                depth,
+            })
+        };
+        if let Err(e) = verdict {
+            return refuse(plugin.name.clone(), 0, e);
+        }
+        let arguments = match &call.arguments {
+            Arguments::Text(text) => arguments::parse(text),
+            Arguments::Object(map) => Ok(map.clone()),
+        };
+        let arguments = match arguments.and_then(|map| arguments::prepare(&tool.spec, map)) {
+            Ok(map) => map,
+            Err(e) => return refuse(plugin.name.clone(), tool.generation(), e),
+        };
+        match &tool.code {
+            Code::Script(unit) => self.run_script(id, call, parent, tool, unit, arguments, start),
+            Code::Native(native, plugin) => {
+                let ctx = self.context(call, parent, tool, plugin, Budget::CALL, crate::script::resolver::Imports::none());
+                let _running = control::enter(ctx.control.clone());
+                let done = catch_unwind(AssertUnwindSafe(|| native.call(&ctx, &arguments)))
+                    .unwrap_or_else(|_| Err(self.panicked(plugin, 0)));
+                self.finish(id, tool, done, usize::MAX, start)
+            }
+        }
+    }
+
+    fn context(
+        &self,
+        call: &Call,
+        parent: Option<(&Arc<Ctx>, usize)>,
+        tool: &LiveTool,
+        plugin: &Arc<PluginCtx>,
+        mut budget: Budget,
+        imports: Arc<crate::script::resolver::Imports>,
+    ) -> Arc<Ctx> {
+        if let Some(seconds) = tool.spec.timeout_s {
+            budget.deadline = Duration::from_secs(seconds);
+        }
+        let control = match parent {
+            Some((ctx, _)) => Control::nested(budget, &ctx.control),
+            None => Control::start(budget),
+        };
+        if let Some(handle) = &call.handle {
+            handle.attach(&control);
+        }
+        Arc::new(Ctx {
+            phase: Phase::Call,
+            plugin: plugin.clone(),
+            generation: tool.generation(),
+            tool: tool.spec.name.as_str().into(),
+            imports,
+            settings: tool.settings.clone(),
+            chat: call.who.chat.clone(),
+            private: call.who.private,
+            scopes: call.who.scopes.clone(),
+            caller: call.who.caller.clone(),
+            depth: parent.map_or(0, |(ctx, _)| ctx.depth + 1),
+            control,
+            sink: call.sink.clone(),
+            services: self.services.clone(),
+        })
+    }
+
+    #[allow(clippy::too_many_arguments)] // one call's facts, all of them needed once
+    fn run_script(
+        self: &Arc<Self>,
+        id: &str,
+        call: &Call,
+        parent: Option<(&Arc<Ctx>, usize)>,
+        tool: &Arc<LiveTool>,
+        unit: &Arc<Unit>,
+        arguments: serde_json::Map<String, Value>,
+        start: Instant,
+    ) -> Outcome {
+        let ctx = self.context(call, parent, tool, &unit.plugin, unit.budget, unit.imports.clone());
+        let running = control::enter(ctx.control.clone());
+        let called = catch_unwind(AssertUnwindSafe(|| -> Result<Result<Dynamic, Box<rhai::EvalAltResult>>> {
+            let mut positional = self.positional(tool, unit, call, &ctx, arguments)?;
+            Ok(program::invoke(
+                &self.engine,
+                &unit.program,
+                &ctx,
+                Invocation {
+                    function: &tool.function,
+                    this: None,
+                    arguments: &mut positional,
+                    level: parent.map_or(0, |(_, level)| level),
+                },
+            ))
+        }));
+        let mut diagnostic = None;
+        let done = match called {
+            Ok(Ok(Ok(value))) => value::to_json(&value).map_err(|e| e.context("the result")),
+            Ok(Ok(Err(fault))) => {
+                let fault = diagnostic::explain(fault, &unit.program.source.name, &ctx);
+                diagnostic = Some(fault.diagnostic);
+                Err(fault.error)
+            }
+            Ok(Err(e)) => Err(e),
+            Err(_) => Err(self.panicked(&unit.plugin, unit.generation)),
+        };
+        // A value that was converted after the flag went up still counts as stopped.
+        let done = match ctx.control.stopped() {
+            control::Stop::No => done,
+            _ => Err(ctx.control.error()),
+        };
+        let (operations, memory) = (running.operations(), running.peak_bytes());
+        drop(running);
+        let mut outcome = self.finish(id, tool, done, unit.result_chars, start);
+        if let (Some(error), Some(at)) = (&outcome.error, &diagnostic)
+            && error.kind() == Kind::Internal
+        {
+            // The model reads which tool and what; the place is for whoever mends it.
+            outcome.text = format!("{} [{}:{}]", outcome.text, at.file, at.line);
+        }
+        outcome.diagnostic = diagnostic;
+        outcome.operations = operations;
+        outcome.memory = memory;
+        outcome
+    }
+
+    fn positional(
+        &self,
+        tool: &LiveTool,
+        unit: &Unit,
+        call: &Call,
+        ctx: &Ctx,
+        mut arguments: serde_json::Map<String, Value>,
+    ) -> Result<Vec<Dynamic>> {
+        match unit.form {
+            Form::Functions => tool
+                .plan
+                .iter()
+                .map(|param| arguments.remove(&param.schema_name).map_or(Ok(Dynamic::UNIT), |v| value::from_json(&v)))
+                .collect(),
+            Form::Execute(count) => {
+                let mut out = Vec::with_capacity(5);
+                out.push(Dynamic::from(tool.spec.name.clone()));
+                out.push(Dynamic::from_map(value::from_object(&arguments)?));
+                out.push(Dynamic::from_map(self.config(call)));
+                if count >= 4 {
+                    out.push(Dynamic::from_map((*ctx.settings).clone()));
+                }
+                if count >= 5 {
+                    out.push(Dynamic::from(crate::script::ctx::Credentials));
+                }
+                Ok(out)
+            }
+        }
+    }
+
+    /// A copy for this call: what one script writes into it, no other sees.
+    fn config(&self, call: &Call) -> Map {
+        let mut config = self.options.config.clone();
+        let chat: Dynamic = call.who.chat.as_ref().map_or(Dynamic::UNIT, |c| (&**c).into());
+        config.insert("room".into(), chat.clone());
+        config.insert("chat".into(), chat);
+        config.insert("private".into(), call.who.private.into());
+        config.entry("model".into()).or_insert(Dynamic::UNIT);
+        config
+    }
+
+    fn finish(&self, id: &str, tool: &LiveTool, done: Result<Value>, chars: usize, start: Instant) -> Outcome {
+        let plugin = tool.plugin().name.clone();
+        let shaped = match done {
+            Ok(value) => result::shape(value, &tool.spec, chars, &self.handles),
+            Err(e) => {
+                let e = if e.fallbacks().is_empty() { e.with_fallbacks(tool.spec.fallbacks.clone()) } else { e };
+                return self.ended(id.to_owned(), tool.spec.name.clone(), plugin, tool.generation(), Err(name_tool(e, tool)), start);
+            }
+        };
+        let mut outcome = self.ended(id.to_owned(), tool.spec.name.clone(), plugin, tool.generation(), Ok(shaped.text), start);
+        if !shaped.ok {
+            outcome.ok = false;
+            outcome.error = Some(
+                Error::new(Kind::Internal, outcome.text.clone()).with_fallbacks(tool.spec.fallbacks.clone()),
+            );
+        }
+        outcome.structured = shaped.structured;
+        outcome.rest = shaped.rest;
+        outcome
+    }
+
+    fn is_quarantined(&self, plugin: &PluginCtx, generation: u64) -> bool {
+        let panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
+        !panics.is_empty() && panics.get(&(plugin.name.clone(), generation)).is_some_and(|n| *n >= PANICS)
+    }
+
+    fn panicked(&self, plugin: &PluginCtx, generation: u64) -> Error {
+        let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = panics.entry((plugin.name.clone(), generation)).or_insert(0);
+        *count += 1;
+        Error::internal(format!("a host function panicked while `{}` called it ({count} of {PANICS})", plugin.name))
+            .hint("this is a fault of the host; after 3 the plugin is quarantined until it is saved again")
+    }
+}
+
+/// An internal failure names its tool, so that a model can say which one failed.
+fn name_tool(e: Error, tool: &LiveTool) -> Error {
+    if e.kind() == Kind::Internal { e.context(format!("error in {}", tool.spec.name)) } else { e }
+}
+
+/// Why a tool that nobody has now might have been expected.
+fn absent_owner<'a>(snapshot: &'a Snapshot, _tool: &str) -> Option<(&'a str, &'a Absence)> {
+    snapshot.absent.iter().next().map(|(name, why)| (&**name, why))
+}
