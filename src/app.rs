@@ -254,8 +254,7 @@ impl HostBuilder {
                 }
             }
         }));
-        let _ = services.tools.set(port.clone());
-        let _ = services.caller.set(port);
+        let _ = services.tools.set(port);
         if !self.tools.is_empty() {
             plugins.add_native(self.tools)?;
         }
@@ -477,6 +476,7 @@ fn shut_down(engine: &Engine, services: &Arc<Services>, gone: &Gone) {
         depth: 0,
         control: Control::start(Budget::SHUTDOWN),
         sink: Arc::new(NoSink),
+        nested: None,
         services: services.clone(),
     });
     let result = guarded(&ctx, || {

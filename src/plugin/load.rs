@@ -213,6 +213,7 @@ impl Loader {
             depth: 0,
             control: Control::start(Budget::LOAD),
             sink: Arc::new(NoSink),
+            nested: None,
             services: self.services.clone(),
         })
     }

@@ -50,6 +50,25 @@ pub trait Sink: Send + Sync {
 pub struct NoSink;
 impl Sink for NoSink {}
 
+/// Runs a tool from inside another one, on the same thread: budgets, depth and deadline go on counting.
+pub trait NestedCalls: Send + Sync {
+    /// Calls `tool`; `level` is the call depth that the script has used already.
+    ///
+    /// # Errors
+    /// The failure of the nested call, as its caller may catch it.
+    fn run_nested(
+        self: Arc<Self>,
+        parent: &Arc<Ctx>,
+        level: usize,
+        tool: &str,
+        arguments: serde_json::Map<String, serde_json::Value>,
+    ) -> Result<serde_json::Value, Error>;
+}
+
+/// What `execute` gets as its fifth parameter. Its methods are the `credentials` module's.
+#[derive(Debug, Clone, Copy)]
+pub struct Credentials;
+
 /// The context of one evaluation.
 pub struct Ctx {
     /// What the script may do now.
@@ -78,6 +97,8 @@ pub struct Ctx {
     pub control: Arc<Control>,
     /// Where progress and logs go.
     pub sink: Arc<dyn Sink>,
+    /// Runs other tools; `None` where that is not allowed: while loading and in `shutdown`.
+    pub nested: Option<Arc<dyn NestedCalls>>,
     /// The host's services.
     pub services: Arc<Services>,
 }

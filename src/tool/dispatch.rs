@@ -8,7 +8,7 @@ use super::registry::{Absence, Code, Form, LiveTool, Snapshot, Unit};
 use super::result::{self, Handles};
 use crate::base::error::{Error, Kind, Result};
 use crate::script::control::{self, Budget, Control};
-use crate::script::ctx::{Ctx, NoSink, Phase, PluginCtx, Sink};
+use crate::script::ctx::{Ctx, NestedCalls, NoSink, Phase, PluginCtx, Sink};
 use crate::script::diagnostic::{self, Diagnostic};
 use crate::script::pool::{self, Pool};
 use crate::script::program::{self, Invocation};
@@ -241,21 +241,6 @@ impl Dispatcher {
         self.pool.run_async(move || me.run(call, None)).await.unwrap_or_else(|| self.lost(tool))
     }
 
-    /// A tool that calls another, on the same thread: budgets, depth and deadline go on counting.
-    pub fn call_nested(self: &Arc<Self>, parent: &Arc<Ctx>, level: usize, tool: &str, arguments: serde_json::Map<String, Value>) -> Outcome {
-        let who = Who {
-            caller: parent.tool.clone(),
-            door: "tool",
-            chat: parent.chat.clone(),
-            private: parent.private,
-            scopes: parent.scopes.clone(),
-            allowed: None,
-        };
-        let mut call = Call::new(tool, arguments, who);
-        call.sink = parent.sink.clone();
-        self.run(call, Some((parent, level)))
-    }
-
     /// The outcome of a call whose thread died: only a fault of the host does that.
     fn lost(&self, tool: String) -> Outcome {
         let error = Error::internal("the host failed while running this call").hint("see the host's log");
@@ -362,7 +347,7 @@ impl Dispatcher {
     }
 
     fn context(
-        &self,
+        self: &Arc<Self>,
         call: &Call,
         parent: Option<(&Arc<Ctx>, usize)>,
         tool: &LiveTool,
@@ -394,6 +379,7 @@ impl Dispatcher {
             depth: parent.map_or(0, |(ctx, _)| ctx.depth + 1),
             control,
             sink: call.sink.clone(),
+            nested: Some(self.clone()),
             services: self.services.clone(),
         })
     }
@@ -529,6 +515,32 @@ impl Dispatcher {
         *count += 1;
         Error::internal(format!("a host function panicked while `{}` called it ({count} of {PANICS})", plugin.name))
             .hint("this is a fault of the host; after 3 the plugin is quarantined until it is saved again")
+    }
+}
+
+impl NestedCalls for Dispatcher {
+    fn run_nested(
+        self: Arc<Self>,
+        parent: &Arc<Ctx>,
+        level: usize,
+        tool: &str,
+        arguments: serde_json::Map<String, Value>,
+    ) -> Result<Value> {
+        let who = Who {
+            caller: parent.tool.clone(),
+            door: "tool",
+            chat: parent.chat.clone(),
+            private: parent.private,
+            scopes: parent.scopes.clone(),
+            allowed: None,
+        };
+        let mut call = Call::new(tool, arguments, who);
+        call.sink = parent.sink.clone();
+        let outcome = self.run(call, Some((parent, level)));
+        match outcome.error {
+            Some(error) => Err(error),
+            None => Ok(outcome.structured.unwrap_or(Value::String(outcome.text))),
+        }
     }
 }
 
