@@ -2,7 +2,11 @@
 //! The pure half knows no script and no thread; loading and dispatch build on it.
 
 pub mod arguments;
+pub mod doc;
+mod doc_type;
 pub mod names;
+mod plan;
+mod reject;
 pub mod schema;
 pub mod spec;
 pub mod tokens;

@@ -394,3 +394,118 @@ pub(super) fn cut(text: &str, max: usize) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn nested(levels: usize) -> Value {
+        (0..levels).fold(json!({ "type": "string" }), |inner, _| json!({ "type": "object", "properties": { "x": inner } }))
+    }
+
+    #[test]
+    fn a_bad_schema_is_refused_with_what_and_where() {
+        let rows: Vec<(Value, &str, &str)> = vec![
+            (json!("x"), "`parameters` is the text \"x\"", "object schema"),
+            (json!([]), "an empty list", "`#{}`"),
+            (json!([1]), "a list of 1", "object schema"),
+            (json!({ "type": "string" }), "`parameters.type` is the text \"string\"", "must be \"object\""),
+            (json!({ "type": ["object", "null"] }), "`parameters.type`", "must be \"object\""),
+            (json!({ "anyOf": [{ "type": "object" }] }), "`parameters.anyOf`", "top level"),
+            (json!({ "type": "object", "oneOf": [] }), "`parameters.oneOf`", "top level"),
+            (json!({ "type": "object", "allOf": [] }), "`parameters.allOf`", "top level"),
+            (json!({ "type": "object", "not": {} }), "`parameters.not`", "top level"),
+            (json!({ "type": "object", "if": {} }), "`parameters.if`", "top level"),
+            (json!({ "type": "object", "enum": [] }), "`parameters.enum`", "top level"),
+            (json!({ "type": "object", "$ref": "#/$defs/a" }), "`parameters.$ref`", "top level"),
+            (
+                json!({ "type": "object", "properties": { "a": { "type": "string" }, "required": ["a"] } }),
+                "`parameters.properties.required` is a list of 1",
+                "nested inside `properties`; put it beside",
+            ),
+            (
+                json!({ "type": "object", "properties": { "o": { "type": "object", "properties": { "required": ["a"] } } } }),
+                "`parameters.properties.o.properties.required`",
+                "nested inside `properties`",
+            ),
+            (json!({ "type": "object", "properties": [] }), "`parameters.properties` is an empty list", "names to schemas"),
+            (json!({ "type": "object", "properties": { "a": "string" } }), "`parameters.properties.a` is the text \"string\"", "a property is a schema"),
+            (json!({ "type": "object", "properties": { "a": { "type": "int" } } }), "`parameters.properties.a.type`", "write \"integer\""),
+            (json!({ "type": "object", "properties": { "a": { "type": "String" } } }), "`parameters.properties.a.type`", "one of string"),
+            (json!({ "type": "object", "properties": { "a": { "type": ["string", "bool"] } } }), "`parameters.properties.a.type`", "write \"boolean\""),
+            (json!({ "type": "object", "properties": { "a b": { "type": 5 } } }), "`parameters.properties[\"a b\"].type` is the number 5", "one of string"),
+            (json!({ "type": "object", "properties": { "a": { "type": "string", "required": true } } }), "`parameters.properties.a.required` is true", "in `parameters.required`"),
+            (json!({ "type": "object", "required": "a" }), "`parameters.required` is the text", "list of property names"),
+            (json!({ "type": "object", "required": [1] }), "`parameters.required` holds the number 1", "property names"),
+            (json!({ "type": "object", "properties": { "a": { "minimum": "2" } } }), "`parameters.properties.a.minimum`", "number"),
+            (json!({ "type": "object", "properties": { "a": { "minLength": -1 } } }), "`parameters.properties.a.minLength`", "-1"),
+            (json!({ "type": "object", "properties": { "a": { "enum": "x" } } }), "`parameters.properties.a.enum`", "array"),
+            (json!({ "type": "object", "properties": { "a": { "pattern": "(" } } }), "`parameters.properties.a.pattern`", "regular expression"),
+            (json!({ "type": "object", "properties": { "a": { "items": { "type": "list" } } } }), "`parameters.properties.a.items.type`", "\"array\""),
+            (json!({ "type": "object", "properties": { "a": { "$ref": "https://example.org/s.json" } } }), "`parameters.properties.a.$ref`", "inside the schema"),
+            (json!({ "type": "object", "properties": { "a": { "$ref": "other.json" } } }), "`parameters.properties.a.$ref`", "inside the schema"),
+            (json!({ "type": "object", "properties": { "a": { "$ref": "file:///etc/passwd" } } }), "`parameters.properties.a.$ref`", "inside the schema"),
+            (json!({ "type": "object", "properties": { "a": { "anyOf": [{}, { "$ref": "x" }] } } }), "`parameters.properties.a.anyOf[1].$ref`", "inside the schema"),
+            (json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/none" } } }), "reference leads nowhere", "none"),
+            (json!({ "type": "object", "$schema": "https://example.org/meta" }), "`parameters.$schema`", "leave it out"),
+            (nested(60), "`parameters` is nested more than", "levels deep"),
+            (json!({ "type": "object", "properties": { "a": { "enum": vec![1; 30_000] } } }), "`parameters` holds more than", "values"),
+        ];
+        for (schema, what, wanted) in rows {
+            let shown = cut(&schema.to_string(), 200);
+            let reason = check_parameters(&schema, &mut Vec::new()).unwrap_err();
+            assert!(reason.contains(what) && reason.contains(wanted), "{shown}: {reason}");
+        }
+    }
+
+    #[test]
+    fn a_good_schema_is_kept_as_the_author_wrote_it() {
+        let rows = [
+            json!({ "type": "object" }),
+            json!({ "type": "object", "properties": {}, "additionalProperties": true }),
+            json!({ "type": "object", "properties": { "required": { "type": "boolean" } } }),
+            json!({ "type": "object", "properties": { "a": true, "b": false } }),
+            json!({ "type": "object", "properties": { "a": { "anyOf": [{ "type": "integer" }, { "type": "null" }] } } }),
+            json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/p" } }, "$defs": { "p": { "type": "string" } }, "x-own": [1] }),
+            json!({ "type": "object", "properties": { "a": { "$ref": "#" } } }),
+            json!({ "type": "object", "properties": { "a": { "default": { "$ref": "https://example.org" }, "enum": [{ "$ref": "x" }] } } }),
+            json!({ "type": "object", "$schema": "http://json-schema.org/draft-07/schema#", "properties": {} }),
+            json!({ "type": "object", "$schema": "https://json-schema.org/draft/2020-12/schema", "properties": {} }),
+            json!({ "type": "object", "properties": { "n": { "type": "integer", "big": true } } }),
+            json!({ "type": "object", "properties": { "n": { "type": "string", "pattern": "^(?!x)", "format": "date" } } }),
+        ];
+        for schema in rows {
+            assert_eq!(check_parameters(&schema, &mut Vec::new()), Ok(schema.clone()), "{schema}");
+        }
+    }
+
+    #[test]
+    fn doubts_are_told_and_the_tool_stays() {
+        let rows = [
+            (json!({ "properties": {} }), "no `type`"),
+            (json!({ "type": "object", "properties": {}, "required": ["x"] }), "`parameters.required` lists \"x\""),
+            (json!({ "type": "object", "properties": { "a": { "type": "integer", "default": "six" } } }), "default of `a` does not fit"),
+            (nested(4), "4 levels deep"),
+        ];
+        for (schema, word) in rows {
+            let mut warnings = Vec::new();
+            let kept = check_parameters(&schema, &mut warnings).unwrap();
+            assert_eq!(kept["type"], "object");
+            assert!(warnings.iter().any(|w| w.contains(word)), "{schema}: {warnings:?}");
+        }
+        let mut none = Vec::new();
+        check_parameters(&nested(3), &mut none).unwrap();
+        assert_eq!(none, Vec::<String>::new());
+    }
+
+    #[test]
+    fn places_are_written_as_in_a_script() {
+        let rows = [("", "root"), ("/a", "root.a"), ("/a/0/b", "root.a[0].b"), ("/a~1b", "root[\"a/b\"]"), ("/a b/$ref", "root[\"a b\"].$ref")];
+        for (pointer, text) in rows {
+            assert_eq!(dotted("root", pointer), text);
+        }
+        assert_eq!(dotted("", "/a/0"), "a[0]");
+    }
+}

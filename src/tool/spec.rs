@@ -4,6 +4,7 @@
 use super::arguments::Compiled;
 use super::{names, schema};
 use crate::base::error::Fallback;
+use crate::base::json::canonical;
 use crate::service::permissions::Permission;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -353,7 +354,7 @@ impl Spec {
             self.usage,
             self.output_schema,
         ]);
-        let digest = Sha256::digest(declared.to_string().as_bytes());
+        let digest = Sha256::digest(canonical(&declared).as_bytes());
         digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
             let _ = write!(hex, "{byte:02x}");
             hex
@@ -447,5 +448,202 @@ impl Clone for Spec {
 impl fmt::Debug for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Spec").field("name", &self.name).field("parameters", &self.parameters).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn entry(flags: &Value) -> Value {
+        let mut entry = json!({ "type": "function", "function": { "name": "do_it", "description": "Does it.",
+            "parameters": { "type": "object", "properties": { "x": { "type": "string" } } } } });
+        for (key, value) in flags.as_object().unwrap() {
+            entry[key] = value.clone();
+        }
+        entry
+    }
+
+    fn read(flags: &Value) -> (Spec, Vec<String>) {
+        Spec::from_entry(&entry(flags)).unwrap()
+    }
+
+    #[test]
+    fn row_12_only_type_and_function_reach_the_wire_whatever_else_the_schema_carries() {
+        let mut full = entry(&json!({ "is_local": true, "network": true, "hidden": true, "writes": true, "category": "web",
+            "loop_warn_after": 3, "loop_warn_message": "{count}", "timeout_s": 20, "permissions": ["SPEND"], "side_effect": "read",
+            "fallbacks": [{ "tool": "a", "when": "b" }], "usage": "u", "output_schema": { "type": "object" }, "strict": true }));
+        full["function"]["strict"] = json!(true);
+        let (spec, _) = Spec::from_entry(&full).unwrap();
+        assert_eq!(
+            spec.wire(),
+            json!({ "type": "function", "function": { "name": "do_it", "description": "Does it.",
+                "parameters": { "type": "object", "properties": { "x": { "type": "string" } } } } })
+        );
+    }
+
+    #[test]
+    fn flags_are_read_as_written() {
+        let (spec, warnings) = read(&json!({ "is_local": "endpoint", "network": true, "hidden": true, "writes": true, "category": "web",
+            "loop_warn_after": 3, "loop_warn_message": "{count}!", "timeout_s": 20, "permissions": ["SPEND", "SPEND", "RUN_COMMANDS"],
+            "side_effect": "spend", "fallbacks": [{ "tool": "a", "when": "b" }, "c"], "usage": "u", "output_schema": { "type": "object" } }));
+        assert_eq!(warnings, Vec::<String>::new());
+        assert_eq!(spec.is_local, Locality::Endpoint);
+        assert!(spec.network && spec.hidden && spec.writes);
+        assert_eq!(spec.category.as_deref(), Some("web"));
+        assert_eq!(spec.loop_warn, Some(LoopWarn { after: 3, message: Some("{count}!".to_owned()) }));
+        assert_eq!(spec.timeout_s, Some(20));
+        assert_eq!(spec.permissions.len(), 2);
+        assert_eq!(spec.side_effect, Some(SideEffect::Spend));
+        assert_eq!(spec.fallbacks.len(), 2);
+        assert_eq!((spec.usage.as_deref(), spec.output_schema.is_some()), (Some("u"), true));
+    }
+
+    #[test]
+    fn a_malformed_flag_never_breaks_a_tool_and_is_told() {
+        let rows = [
+            ("is_local", json!("yes"), "not local"),
+            ("is_local", json!(1), "not local"),
+            ("network", json!("yes"), "true or false"),
+            ("hidden", json!(1), "true or false"),
+            ("writes", json!("no"), "counts as true"),
+            ("side_effect", json!("wirte"), "counts as \"write\""),
+            ("category", json!(""), "one word"),
+            ("category", json!(["web"]), "one word"),
+            ("loop_warn_after", json!(0), "from 1"),
+            ("loop_warn_after", json!(-1), "from 1"),
+            ("loop_warn_after", json!(1.5), "from 1"),
+            ("loop_warn_after", json!("many"), "from 1"),
+            ("loop_warn_message", json!(5), "a text"),
+            ("loop_warn_message", json!("x"), "without `loop_warn_after`"),
+            ("timeout_s", json!(0), "seconds from 1"),
+            ("timeout_s", json!("20"), "seconds from 1"),
+            ("permissions", json!(5), "permission names"),
+            ("permissions", json!(["FLY"]), "\"FLY\" is unknown"),
+            ("fallbacks", json!("x"), "a list of"),
+            ("fallbacks", json!([5]), "names no tool"),
+            ("fallbacks", json!([{ "when": "x" }]), "names no tool"),
+            ("usage", json!(5), "a text"),
+            ("output_schema", json!({ "type": "string" }), "is dropped, the tool stays"),
+            ("output_schema", json!(5), "is dropped, the tool stays"),
+            ("output_schema", json!({ "type": "object", "properties": { "a": { "type": "strin" } } }), "is dropped"),
+            ("type", json!("tool"), "\"function\""),
+            ("netwrok", json!(true), "did you mean `network`"),
+            ("colour", json!(true), "unknown and was ignored"),
+        ];
+        for (flag, value, word) in rows {
+            let (spec, warnings) = read(&json!({ flag: value }));
+            assert_eq!(spec.name, "do_it");
+            assert!(warnings.len() == 1 && warnings[0].contains(word), "{flag} {value}: {warnings:?}");
+        }
+        assert_eq!(read(&json!({ "is_local": "yes" })).0.is_local, Locality::Other("yes".to_owned()));
+        assert_eq!(read(&json!({ "loop_warn_after": 0 })).0.loop_warn, None);
+        let (nulls, warnings) = read(&json!({ "is_local": null, "writes": null }));
+        assert_eq!((nulls.content_hash(), warnings.len()), (read(&json!({})).0.content_hash(), 0));
+    }
+
+    #[test]
+    fn a_flag_inside_function_is_pointed_at() {
+        let mut entry = entry(&json!({}));
+        entry["function"]["is_local"] = json!(true);
+        let (spec, warnings) = Spec::from_entry(&entry).unwrap();
+        assert_eq!(spec.is_local, Locality::Unset);
+        assert!(warnings[0].contains("`is_local` stands inside `function`"), "{warnings:?}");
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_a_tool_has_its_own_reason() {
+        let function = |f: Value| json!({ "type": "function", "function": f });
+        let rows = [
+            (json!("roll"), "the entry is the text \"roll\""),
+            (json!({}), "has no `function"),
+            (json!({ "name": "x", "description": "y" }), "`name` stands beside `type`"),
+            (json!({ "function": "roll" }), "`function` is the text"),
+            (function(json!({ "description": "x" })), "has no `name`"),
+            (function(json!({ "name": 5, "description": "x" })), "must be a text"),
+            (function(json!({ "name": "", "description": "x" })), "empty"),
+            (function(json!({ "name": "a b", "description": "x" })), "` `"),
+            (function(json!({ "name": "a".repeat(65), "description": "x" })), "65 characters"),
+            (function(json!({ "name": "a" })), "has no `description`"),
+            (function(json!({ "name": "a", "description": 5 })), "must be a text"),
+            (function(json!({ "name": "a", "description": "x", "parameters": { "type": "string" } })), "`parameters.type`"),
+        ];
+        for (entry, word) in rows {
+            let reason = Spec::from_entry(&entry).unwrap_err();
+            assert!(reason.contains(word), "{entry}: {reason}");
+        }
+    }
+
+    #[test]
+    fn missing_parameters_mean_none_are_taken() {
+        for parameters in [None, Some(Value::Null)] {
+            let mut function = json!({ "name": "a", "description": "x" });
+            if let Some(parameters) = parameters {
+                function["parameters"] = parameters;
+            }
+            let (spec, warnings) = Spec::from_entry(&json!({ "type": "function", "function": function })).unwrap();
+            assert_eq!((spec.parameters, warnings.len()), (json!({ "type": "object", "properties": {}, "additionalProperties": false }), 0));
+        }
+        let (_, warnings) = Spec::from_entry(&json!({ "function": { "name": "a", "description": " " } })).unwrap();
+        assert!(warnings[0].contains("description is empty"));
+    }
+
+    #[test]
+    fn row_02_a_refresh_takes_description_and_parameters_and_nothing_else() {
+        let (old, _) = read(&json!({ "writes": true, "category": "web" }));
+        let mut fresh = entry(&json!({ "writes": false, "category": "files", "hidden": true }));
+        fresh["function"]["name"] = json!("renamed");
+        fresh["function"]["description"] = json!("Does it better.");
+        fresh["function"]["parameters"]["properties"]["y"] = json!({ "type": "integer" });
+        let (fresh, _) = Spec::from_entry(&fresh).unwrap();
+        let made = old.refresh(&fresh);
+        assert_eq!((made.name.as_str(), made.description.as_str()), ("do_it", "Does it better."));
+        assert!(made.parameters["properties"].get("y").is_some() && made.writes && !made.hidden);
+        assert_eq!(made.category.as_deref(), Some("web"));
+        let (bare, _) = Spec::from_entry(&json!({ "function": { "name": "do_it", "description": "Other." } })).unwrap();
+        assert_eq!(old.refresh(&bare).parameters, old.parameters);
+    }
+
+    #[test]
+    fn side_effects_are_the_stronger_of_word_and_permissions() {
+        let rows = [
+            (json!({}), SideEffect::Read),
+            (json!({ "side_effect": "none" }), SideEffect::None),
+            (json!({ "side_effect": "read" }), SideEffect::Read),
+            (json!({ "side_effect": "write" }), SideEffect::Write),
+            (json!({ "side_effect": "spend" }), SideEffect::Spend),
+            (json!({ "side_effect": "nonsense" }), SideEffect::Write),
+            (json!({ "writes": true }), SideEffect::Write),
+            (json!({ "writes": "maybe" }), SideEffect::Write),
+            (json!({ "writes": true, "side_effect": "none" }), SideEffect::Write),
+            (json!({ "writes": true, "side_effect": "spend" }), SideEffect::Spend),
+            (json!({ "writes": false }), SideEffect::Read),
+            (json!({ "side_effects": true }), SideEffect::Write),
+            (json!({ "permissions": ["RUN_COMMANDS"] }), SideEffect::Write),
+            (json!({ "permissions": ["SPEND"] }), SideEffect::Write),
+            (json!({ "permissions": ["WRITE_NOTES"] }), SideEffect::Write),
+            (json!({ "permissions": ["WRITE_EXTERNAL"] }), SideEffect::Write),
+            (json!({ "permissions": ["DELEGATE_EXTERNAL"] }), SideEffect::Write),
+            (json!({ "permissions": ["EXTERNAL_HTTP"] }), SideEffect::Read),
+            (json!({ "permissions": ["READ_NOTES"] }), SideEffect::Read),
+        ];
+        for (flags, effect) in rows {
+            assert_eq!(read(&flags).0.effective_side_effect(), effect, "{flags}");
+        }
+    }
+
+    #[test]
+    fn every_declared_difference_changes_the_hash() {
+        let base = read(&json!({})).0.content_hash();
+        assert_eq!(base, read(&json!({})).0.content_hash());
+        for flags in [
+            json!({ "is_local": true }), json!({ "network": true }), json!({ "hidden": true }), json!({ "writes": true }),
+            json!({ "category": "web" }), json!({ "timeout_s": 5 }), json!({ "permissions": ["SPEND"] }), json!({ "side_effect": "read" }),
+            json!({ "fallbacks": ["a"] }), json!({ "usage": "u" }), json!({ "output_schema": { "type": "object" } }), json!({ "loop_warn_after": 2 }),
+        ] {
+            assert_ne!(base, read(&flags).0.content_hash(), "{flags}");
+        }
+        assert_eq!(base.len(), 64);
     }
 }
