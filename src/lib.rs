@@ -3,3 +3,4 @@
 pub mod base;
 pub mod net;
 pub mod service;
+pub mod tool;

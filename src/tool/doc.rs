@@ -219,12 +219,8 @@ impl<'a> Reader<'a> {
                     return Err(expects("a permission", "/// @permission EXTERNAL_HTTP"));
                 }
                 for name in rest.split(|c: char| c == ',' || c.is_whitespace()).filter(|n| !n.is_empty()) {
-                    let permission = Permission::parse(name).ok_or_else(|| {
-                        let all = Permission::ALL.iter().map(|p| p.as_str());
-                        let close = names::did_you_mean(name, all, 1);
-                        let hint = close.first().map(|close| format!("did you mean {close}?"));
-                        (format!("the permission `{}` is unknown", cut(name, 40)), hint)
-                    })?;
+                    let permission =
+                        Permission::read(name).map_err(|e| (e.message().to_owned(), e.hint_text().map(str::to_owned)))?;
                     if !spec.permissions.contains(&permission) {
                         spec.permissions.push(permission);
                     }
@@ -618,7 +614,7 @@ mod tests {
             (&[], "/// Rolls.\n/// @timeout 0", 11, "whole seconds", "@timeout 20"),
             (&[], "/// Rolls.\n/// @category", 11, "one word", "@category web"),
             (&[], "/// Rolls.\n/// @category two words", 11, "one word", "@category web"),
-            (&[], "/// Rolls.\n/// @permission EXTERNAL_HTP", 11, "unknown", "EXTERNAL_HTTP"),
+            (&[], "/// Rolls.\n/// @permission EXTERNAL_HTTPS", 11, "no permission `EXTERNAL_HTTPS`", "the words are"),
             (&[], "/// Rolls.\n/// @permission", 11, "needs a permission", "EXTERNAL_HTTP"),
             (&[], "/// Rolls.\n/// @fallback - never", 11, "tool's name", "@fallback web_search"),
             (&[], "/// Rolls.\n/// @example 5 => /x/", 11, "as an object", "@example"),

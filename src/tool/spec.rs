@@ -5,7 +5,7 @@ use super::arguments::Compiled;
 use super::{names, schema};
 use crate::base::error::Fallback;
 use crate::base::json::canonical;
-use crate::service::permissions::Permission;
+use crate::service::permissions::{Declared, Permission};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -319,11 +319,20 @@ impl Spec {
         }
     }
 
+    /// A word, or a map such as `#{EXTERNAL_HTTP: [..]}`, whose list is the plugin's to declare.
     fn read_permission(&mut self, word: &Value, warnings: &mut Vec<String>) {
-        match word.as_str().and_then(Permission::parse) {
-            Some(permission) if self.permissions.contains(&permission) => {}
-            Some(permission) => self.permissions.push(permission),
-            None => warnings.push(format!("the permission {} is unknown and was ignored", schema::describe(word))),
+        match Declared::parse(&Value::Array(vec![word.clone()])) {
+            Ok(declared) => {
+                for permission in declared.permissions() {
+                    if !self.permissions.contains(&permission) {
+                        self.permissions.push(permission);
+                    }
+                }
+            }
+            Err(e) => {
+                let hint = e.hint_text().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                warnings.push(format!("a permission was ignored: {}{hint}", e.message()));
+            }
         }
     }
 
@@ -520,7 +529,8 @@ mod tests {
             ("timeout_s", json!(0), "seconds from 1"),
             ("timeout_s", json!("20"), "seconds from 1"),
             ("permissions", json!(5), "permission names"),
-            ("permissions", json!(["FLY"]), "\"FLY\" is unknown"),
+            ("permissions", json!(["HTTP", "SPEND"]), "did you mean `EXTERNAL_HTTP`"),
+            ("permissions", json!(["FLY"]), "no permission `FLY`"),
             ("fallbacks", json!("x"), "a list of"),
             ("fallbacks", json!([5]), "names no tool"),
             ("fallbacks", json!([{ "when": "x" }]), "names no tool"),
