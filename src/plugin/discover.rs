@@ -91,8 +91,19 @@ impl Found {
         }
     }
 
+    /// Whether its file or folder is there now.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        match &self.location {
+            Location::File(path) => path.is_file(),
+            Location::Folder(path) => path.join(MANIFEST).is_file(),
+            Location::Embedded(_) => true,
+        }
+    }
+
     /// Where it lies, as people see it.
-    fn place(&self) -> String {
+    #[must_use]
+    pub fn place(&self) -> String {
         match &self.location {
             Location::File(path) | Location::Folder(path) => Paths::at(&self.root).shown(path),
             Location::Embedded(name) => format!("the shipped `{name}`"),

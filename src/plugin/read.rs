@@ -1,6 +1,6 @@
 //! Reading a plugin's files: from one file, a folder or the binary, each once per build, remembered for hash and history.
 
-use super::discover::{Found, Location, Stock};
+use super::discover::{Found, Location, MANIFEST, Stock};
 use super::manifest::Manifest;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::file;
@@ -16,10 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Shelf(Arc<Inner>);
 
 struct Inner {
-    location: Location,
-    name: String,
-    /// The folder above everything a person sees, for display names.
-    root: PathBuf,
+    found: Found,
     stdlib: PathBuf,
     stock: Arc<dyn Stock>,
     taken: Mutex<BTreeMap<String, Arc<[u8]>>>,
@@ -38,9 +35,7 @@ impl Shelf {
             _ => {}
         }
         Ok(Shelf(Arc::new(Inner {
-            location: found.location.clone(),
-            name: found.name.clone(),
-            root: found.root.clone(),
+            found: found.clone(),
             stdlib: found.root.join("stdlib"),
             stock,
             taken: Mutex::default(),
@@ -64,7 +59,7 @@ impl Shelf {
     /// Where `files::asset` reads.
     #[must_use]
     pub fn assets(&self) -> Option<PathBuf> {
-        match &self.0.location {
+        match &self.0.found.location {
             Location::File(path) => path.parent().map(Path::to_path_buf),
             Location::Folder(path) => Some(path.clone()),
             Location::Embedded(_) => None,
@@ -74,9 +69,9 @@ impl Shelf {
     /// The tool files, in the manifest's order, or every `tools/*.rhai` sorted.
     #[must_use]
     pub fn tool_files(&self, manifest: &Manifest) -> Vec<String> {
-        match &self.0.location {
+        match &self.0.found.location {
             Location::File(path) => {
-                vec![path.file_name().map_or_else(|| format!("{}.rhai", self.0.name), |n| n.to_string_lossy().into_owned())]
+                vec![path.file_name().map_or_else(|| format!("{}.rhai", self.0.found.name), |n| n.to_string_lossy().into_owned())]
             }
             _ if !manifest.capabilities.tools.is_empty() => manifest.capabilities.tools.clone(),
             Location::Folder(path) => {
@@ -122,16 +117,11 @@ impl Shelf {
 
 impl Inner {
     fn display(&self, path: &str) -> String {
-        let full = match &self.location {
-            Location::File(file) => file.clone(),
-            Location::Folder(folder) => folder.join(path),
-            Location::Embedded(name) => return format!("scripts/{name}/{path}"),
-        };
-        full.strip_prefix(&self.root).unwrap_or(&full).to_string_lossy().replace('\\', "/")
+        self.found.shown(path)
     }
 
     fn bytes(&self, path: &str) -> Result<Vec<u8>> {
-        match &self.location {
+        match &self.found.location {
             Location::File(file) => {
                 let own = file.file_name().is_some_and(|n| n.to_string_lossy() == path);
                 if own { file::read_capped(file, MAX_SOURCE as u64) } else { Err(absent(path)) }
@@ -174,12 +164,26 @@ impl Library for PluginLibrary {
             inner.keep(key, &bytes);
             return program::decode(&format!("stdlib/{module}.rhai"), bytes);
         }
-        if matches!(inner.location, Location::File(_)) {
+        if matches!(inner.found.location, Location::File(_)) {
             return Err(Error::new(Kind::NotFound, format!("`{key}`: a single-file plugin has no lib/ folder"))
-                .hint(format!("make it a folder: user/plugins/{}/ with plugin.json, tools/ and lib/", inner.name)));
+                .hint(format!("make it a folder: user/plugins/{}/ with plugin.json, tools/ and lib/", inner.found.name)));
         }
         inner.text(&format!("{key}.rhai"))
     }
+}
+
+/// Whether a plugin is on when nobody said anything. Only a manifest can say no; one that cannot be read says nothing.
+#[must_use]
+pub fn default_enabled(found: &Found, stock: &dyn Stock) -> bool {
+    let text = match &found.location {
+        Location::File(_) => return true,
+        Location::Folder(folder) => file::read_capped(&folder.join(MANIFEST), MAX_SOURCE as u64).unwrap_or_default(),
+        Location::Embedded(name) => stock.read(name, MANIFEST).map(<[u8]>::to_vec).unwrap_or_default(),
+    };
+    crate::base::json::parse_file_text(&text)
+        .ok()
+        .and_then(|manifest| manifest.get("default_enabled").and_then(serde_json::Value::as_bool))
+        .unwrap_or(true)
 }
 
 /// The hash of what a generation was built from: 12 hex digits.

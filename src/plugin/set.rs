@@ -1,8 +1,10 @@
 //! The plugins of a running host: what is live, what the disk holds, and the swap between them.
 //! Builds run on call threads without a lock; a lock is held only to compare and to swap (promises 3 and 7).
 
-use super::discover::{self, Found, Origin, Switches};
+use super::discover::{self, Found, Notice};
+use super::switches::Switches;
 use super::load::{Draft, Generation, Loader};
+use super::read;
 use super::status::{Disk, Status};
 use crate::base::error::{Error, Kind, Result};
 use crate::base::event::{Bus, Event};
@@ -43,7 +45,7 @@ pub(super) struct Entry {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) entries: BTreeMap<Arc<str>, Entry>,
-    notices: Vec<String>,
+    notices: Vec<Notice>,
     native: Vec<Arc<LiveTool>>,
 }
 
@@ -53,7 +55,6 @@ pub struct Plugins {
     pub(super) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(super) bus: Bus,
     pool: Pool,
-    switches: Switches,
     extra: Vec<PathBuf>,
     state: Mutex<State>,
     settled: Condvar,
@@ -72,8 +73,7 @@ impl Plugins {
         loader: Loader,
         snapshot: Arc<ArcSwap<Snapshot>>,
         pool: Pool,
-        switches: Switches,
-        extra: Vec<PathBuf>,
+            extra: Vec<PathBuf>,
         remembered: HashMap<String, (u64, String)>,
     ) -> Arc<Self> {
         Arc::new(Plugins {
@@ -81,7 +81,6 @@ impl Plugins {
             loader,
             snapshot,
             pool,
-            switches,
             extra,
             state: Mutex::default(),
             settled: Condvar::new(),
@@ -144,14 +143,16 @@ impl Plugins {
 
     /// What discovery had to say.
     #[must_use]
-    pub fn notices(&self) -> Vec<String> {
+    pub fn notices(&self) -> Vec<Notice> {
         self.state().notices.clone()
     }
 
     /// Looks for new and vanished plugins; returns those that need a build.
     fn rescan_names(self: &Arc<Self>) -> Vec<Arc<str>> {
         let found = discover::discover(&self.loader.services.paths, &self.extra, &*self.loader.stock);
-        let switches = self.switches.read();
+        let services = &self.loader.services;
+        // A switches file that cannot be read is reported and set aside; then the defaults count.
+        let switches = Switches::load(&services.paths, &services.clock, &self.bus).unwrap_or_default();
         let mut need = Vec::new();
         let mut state = self.state();
         state.notices = found.notices;
@@ -160,7 +161,7 @@ impl Plugins {
             let name: Arc<str> = plugin.name.as_str().into();
             let rank = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
             gone.retain(|g| *g != name);
-            let enabled = switches.is_enabled(&name);
+            let enabled = switches.is_enabled(&name, read::default_enabled(&plugin, &*self.loader.stock));
             match state.entries.get_mut(&name) {
                 Some(entry) => {
                     let moved = entry.found.location != plugin.location;
@@ -234,7 +235,6 @@ impl Plugins {
         self.publish(next, changed);
         drop(state);
         for name in names {
-            self.loader.services.net_unregister(name);
             self.bus.publish(Event::PluginGone { plugin: name.to_string() });
         }
     }
@@ -453,7 +453,7 @@ impl Plugins {
         let tools = live_tools(&generation, &settings, &HashMap::new());
         let old_tools = next.of_plugin(name).to_vec();
         if let Err(e) = next.put(entry.rank, name, tools) {
-            let file = entry.found.display();
+            let file = entry.found.place();
             let number = entry.number + 1;
             let diagnostics = vec![Diagnostic::from_error("conflict", file, &e)];
             return fail(entry, next, Disk::Refused { number, diagnostics });
@@ -504,6 +504,12 @@ impl Plugins {
         self.status(name).ok_or_else(|| self.unknown(name))
     }
 
+    /// Loads a plugin's files again soon, on a call thread: for a script that asks for its own reload.
+    pub fn refresh_later(self: &Arc<Self>, name: &str) {
+        let (me, name): (_, Arc<str>) = (self.clone(), name.into());
+        self.pool.submit(move || me.refresh(&[name]));
+    }
+
     /// Switches a plugin on or off, for this and later starts.
     ///
     /// # Errors
@@ -512,10 +518,11 @@ impl Plugins {
         if self.status(name).is_none() {
             return Err(self.unknown(name));
         }
+        let services = &self.loader.services;
         match on {
-            Switch::On => self.switches.enable(name)?,
-            Switch::Off => self.switches.disable(name)?,
-        }
+            Switch::On => Switches::enable(&services.paths, &services.clock, &self.bus, name)?,
+            Switch::Off => Switches::disable(&services.paths, &services.clock, &self.bus, name)?,
+        };
         self.rescan();
         self.refresh(&[name.into()]);
         self.status(name).ok_or_else(|| self.unknown(name))
@@ -653,15 +660,4 @@ pub(super) fn same_to_a_reader(old: &[Arc<LiveTool>], new: &[Arc<LiveTool>]) -> 
                 && a.emoji == b.emoji
                 && a.is_gated_off() == b.is_gated_off()
         })
-}
-
-/// Where a plugin came from, in words.
-#[must_use]
-pub fn origin_word(origin: Origin) -> &'static str {
-    match origin {
-        Origin::SingleFile => "user/tools",
-        Origin::UserFolder => "user/plugins",
-        Origin::Shipped => "scripts",
-        Origin::Extra => "extra",
-    }
 }

@@ -1,6 +1,6 @@
 //! What is to be said about a plugin: one value for the command line, the API, the page and the model.
 
-use super::set::{Entry, Plugins, origin_word};
+use super::set::{Entry, Plugins};
 use crate::script::diagnostic::Diagnostic;
 use serde::Serialize;
 
@@ -71,7 +71,7 @@ pub struct LeftOut {
 pub struct Status {
     /// Its name.
     pub name: String,
-    /// `user/tools`, `user/plugins`, `scripts` or `extra`.
+    /// `tool file`, `plugin folder`, `shipped` or `extra`.
     pub origin: &'static str,
     /// Where it is, relative to the root.
     pub path: String,
@@ -127,8 +127,8 @@ impl Plugins {
         let grants = live.map(|g| g.plugin.grants.load_full());
         Status {
             name: entry.found.name.clone(),
-            origin: origin_word(entry.found.origin),
-            path: entry.found.display(),
+            origin: entry.found.origin.as_str(),
+            path: entry.found.place(),
             status: line(entry, live.map(|g| g.number), disk),
             enabled: entry.enabled,
             live: live.map(|g| g.number),

@@ -1,7 +1,7 @@
 //! The watcher: from file events to settled changes, one look at each path, however the editor saves.
 //! Closed writes and renames count at once where the system tells them; removals wait a moment, for most are half a save.
 
-use super::discover::{self, Change};
+use super::change::{self, Change};
 use super::set::Plugins;
 use crate::base::error::{Error, Result};
 use crate::base::paths::Paths;
@@ -19,7 +19,6 @@ const QUIET: Duration = Duration::from_millis(50);
 
 /// Watches until it is dropped.
 pub struct Watch {
-    _watcher: RecommendedWatcher,
     stop: mpsc::Sender<Signal>,
 }
 
@@ -51,7 +50,7 @@ impl Watch {
     pub fn start(plugins: Arc<Plugins>, paths: &Paths, extra: &[PathBuf], on_toolsets: OnToolsets) -> Result<Watch> {
         let (tx, rx) = mpsc::channel();
         let events = tx.clone();
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
             Ok(event) if event.need_rescan() => {
                 let _ = events.send(Signal::Overflow);
             }
@@ -67,17 +66,13 @@ impl Watch {
             }
         })
         .map_err(|e| refused(&e))?;
-        let mut folders = vec![paths.user().to_path_buf(), paths.scripts().to_path_buf(), paths.stdlib().to_path_buf()];
-        folders.extend(extra.iter().cloned());
-        for folder in folders.iter().filter(|f| f.is_dir()) {
-            watch_tree(&mut watcher, folder, paths)?;
-        }
-        let worker = Worker { plugins, paths: paths.clone(), extra: extra.to_vec(), on_toolsets };
+        let mut worker = Worker { watcher, plugins, paths: paths.clone(), extra: extra.to_vec(), on_toolsets };
+        worker.watch_folders()?;
         std::thread::Builder::new()
             .name("lapidary-watch".into())
             .spawn(move || worker.run(&rx))
             .map_err(|e| Error::internal(format!("cannot start the watcher: {e}")))?;
-        Ok(Watch { _watcher: watcher, stop: tx })
+        Ok(Watch { stop: tx })
     }
 }
 
@@ -90,10 +85,6 @@ impl Drop for Watch {
 fn refused(e: &notify::Error) -> Error {
     Error::internal(format!("the system refuses to watch files: {e}"))
         .hint("on Linux, raise fs.inotify.max_user_watches; without a watcher use `lapidary reload`")
-}
-
-fn watch_tree(watcher: &mut RecommendedWatcher, folder: &Path, _paths: &Paths) -> Result<()> {
-    watcher.watch(folder, RecursiveMode::Recursive).map_err(|e| refused(&e))
 }
 
 /// What an event means for a path; `None` for what changes nothing, such as our own reads.
@@ -111,6 +102,7 @@ fn weigh(kind: &EventKind) -> Option<Weight> {
 }
 
 struct Worker {
+    watcher: RecommendedWatcher,
     plugins: Arc<Plugins>,
     paths: Paths,
     extra: Vec<PathBuf>,
@@ -118,7 +110,21 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(&self, rx: &mpsc::Receiver<Signal>) {
+    /// Watches every folder that plugins come from. The folders above are watched too, one level deep, so that one that
+    /// is made later, or made anew, is noticed.
+    fn watch_folders(&mut self) -> Result<()> {
+        let p = &self.paths;
+        let deep = [p.tools(), p.plugins(), p.user().join("webui"), p.user().join("toolsets"), p.scripts(), p.stdlib()];
+        for folder in [p.root().to_path_buf(), p.user()] {
+            self.watcher.watch(&folder, RecursiveMode::NonRecursive).map_err(|e| refused(&e))?;
+        }
+        for folder in deep.iter().chain(&self.extra).filter(|f| f.is_dir()) {
+            self.watcher.watch(folder, RecursiveMode::Recursive).map_err(|e| refused(&e))?;
+        }
+        Ok(())
+    }
+
+    fn run(mut self, rx: &mpsc::Receiver<Signal>) {
         let mut waiting: HashMap<PathBuf, Instant> = HashMap::new();
         loop {
             let now = Instant::now();
@@ -138,7 +144,7 @@ impl Worker {
                     Signal::Stop => return,
                     Signal::Overflow => overflow = true,
                     Signal::Path(path, weight) => {
-                        if self.change(&path).is_none() {
+                        if self.change(&path).is_empty() {
                             continue;
                         }
                         match weight {
@@ -181,12 +187,12 @@ impl Worker {
         }
     }
 
-    fn change(&self, path: &Path) -> Option<Change> {
-        discover::affected(path, &self.paths, &self.extra)
+    fn change(&self, path: &Path) -> Vec<Change> {
+        change::affected(&self.paths, &self.extra, path)
     }
 
-    fn apply(&self, paths: &BTreeSet<PathBuf>) {
-        let changes: BTreeSet<Change> = paths.iter().filter_map(|p| self.change(p)).collect();
+    fn apply(&mut self, paths: &BTreeSet<PathBuf>) {
+        let changes: BTreeSet<Change> = paths.iter().flat_map(|p| self.change(p)).collect();
         let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
         let mut rescan = false;
         let known: BTreeSet<Arc<str>> = self.plugins.names().into_iter().collect();
@@ -206,6 +212,8 @@ impl Worker {
             }
         }
         if rescan {
+            // A folder may be new; what cannot be watched is reached by `reload`.
+            let _ = self.watch_folders();
             self.plugins.rescan();
         }
         let names: Vec<Arc<str>> = names.into_iter().collect();
