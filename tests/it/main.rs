@@ -1,1 +1,7 @@
+//! One binary for all integration tests: linking is what costs. Each module is one subject.
+#![allow(clippy::unwrap_used, missing_docs)]
 
+mod house;
+
+#[global_allocator]
+static ALLOC: lapidary::CountingAllocator = lapidary::CountingAllocator;
