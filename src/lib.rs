@@ -2,5 +2,6 @@
 
 pub mod base;
 pub mod net;
+pub mod script;
 pub mod service;
 pub mod tool;
