@@ -8,6 +8,7 @@ pub mod ports;
 pub mod quarantine;
 pub mod scopes;
 pub mod text;
+pub mod state;
 
 use crate::base::clock::Clock;
 use crate::base::event::Bus;
@@ -22,6 +23,8 @@ pub struct Services {
     pub clock: Clock,
     /// The event bus.
     pub bus: Bus,
+    /// `state::`: one JSON file a plugin.
+    pub state: state::States,
     /// Registered scopes.
     pub scopes: scopes::Registry,
     /// `net::`: the only HTTP client.
