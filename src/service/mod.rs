@@ -7,8 +7,9 @@ pub mod permissions;
 pub mod ports;
 pub mod quarantine;
 pub mod scopes;
-pub mod text;
+pub mod settings;
 pub mod state;
+pub mod text;
 
 use crate::base::clock::Clock;
 use crate::base::event::Bus;
@@ -25,6 +26,8 @@ pub struct Services {
     pub bus: Bus,
     /// `state::`: one JSON file a plugin.
     pub state: state::States,
+    /// Stored settings of plugins.
+    pub settings: settings::Store,
     /// Registered scopes.
     pub scopes: scopes::Registry,
     /// `net::`: the only HTTP client.
