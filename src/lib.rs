@@ -5,3 +5,5 @@ pub mod net;
 pub mod script;
 pub mod service;
 pub mod tool;
+
+pub use script::alloc::CountingAllocator;
