@@ -7,6 +7,7 @@ pub mod load;
 pub mod read;
 pub mod set;
 pub mod status;
+pub mod source;
 pub mod stock;
 pub mod switches;
 pub mod tune;
