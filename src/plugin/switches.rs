@@ -105,6 +105,10 @@ fn read(path: &Path) -> Result<Read> {
         Err(e) if e.kind() == Kind::TooLarge => return Ok(Read::Broken(e.message().to_owned())),
         Err(e) => return Err(e),
     };
+    // An editor that saves in place leaves an empty file for a moment.
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Read::Nothing);
+    }
     Ok(match json::parse_file_text(&bytes) {
         Ok(Value::Object(map)) => Read::Object(map),
         Ok(_) => Read::Broken("it is not a JSON object".to_owned()),
@@ -237,6 +241,9 @@ mod tests {
         let (s, notices) = w.load();
         assert_eq!((s, notices.len()), (Switches::default(), 0));
         assert!(!w.paths.plugins_json().exists());
+        fs::write(w.paths.plugins_json(), " \n").unwrap();
+        assert_eq!(w.load(), (Switches::default(), vec![]));
+        assert!(w.paths.plugins_json().exists(), "half of a save is not set aside");
     }
 
     #[test]
@@ -267,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_corrupt_file_is_kept_aside_and_reported() {
-        for (broken, why) in [("{\"enabled\":[", "ends too early"), ("[]", "not a JSON object"), ("", "empty"), ("\u{0}", "line 1")] {
+        for (broken, why) in [("{\"enabled\":[", "ends too early"), ("[]", "not a JSON object"), ("\u{0}", "line 1")] {
             let w = world();
             let path = w.paths.plugins_json();
             fs::write(&path, broken).unwrap();
