@@ -4,6 +4,7 @@ pub mod base;
 pub mod net;
 pub mod script;
 pub mod service;
+pub mod store;
 pub mod tool;
 
 pub use script::alloc::CountingAllocator;
