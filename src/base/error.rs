@@ -222,6 +222,13 @@ impl Error {
         self
     }
 
+    /// Replaces the message by what `word` makes of it, for a reader who must not see all of it.
+    #[must_use]
+    pub fn reworded(mut self, word: impl FnOnce(&str) -> String) -> Self {
+        self.0.message = word(&self.0.message);
+        self
+    }
+
     /// The kind.
     #[must_use]
     pub fn kind(&self) -> Kind {
@@ -287,7 +294,9 @@ impl std::error::Error for Error {}
 pub fn io(what: impl fmt::Display, e: &std::io::Error) -> Error {
     use std::io::ErrorKind as E;
     let kind = match e.kind() {
-        E::NotFound => Kind::NotFound,
+        E::NotFound | E::NotADirectory => Kind::NotFound,
+        E::InvalidFilename | E::IsADirectory => Kind::InvalidArguments,
+        E::AlreadyExists => Kind::Conflict,
         E::PermissionDenied | E::ReadOnlyFilesystem => Kind::PermissionDenied,
         E::StorageFull | E::QuotaExceeded | E::FileTooLarge => Kind::Quota,
         _ => Kind::Internal,

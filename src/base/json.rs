@@ -119,6 +119,24 @@ pub fn canonical(value: &Value) -> String {
     out
 }
 
+/// How many bytes the compact text of a value has, without making it.
+#[must_use]
+pub fn encoded_len(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
 fn write_canonical(value: &Value, out: &mut String) {
     match value {
         Value::Array(items) => {
@@ -708,6 +726,13 @@ mod tests {
         let b = parse(r#"{ "a":1.5, "b":[1,{"y":"é\n","z":1}] }"#).unwrap();
         assert_eq!(canonical(&a), r#"{"a":1.5,"b":[1,{"y":"é\n","z":1}]}"#);
         assert_eq!(canonical(&a), canonical(&b));
+    }
+
+    #[test]
+    fn the_length_is_that_of_the_compact_text() {
+        for value in [json!(null), json!({"a": [1, 2.5, "é\n"], "b": {}}), json!("")] {
+            assert_eq!(encoded_len(&value), value.to_string().len());
+        }
     }
 
     #[test]

@@ -163,6 +163,15 @@ impl Paths {
         self.user().join("history").join(plugin)
     }
 
+    /// The error with every path in it relative to the root, for readers who may not know where that is: scripts and models.
+    #[must_use]
+    pub fn conceal(&self, error: Error) -> Error {
+        let root = self.root.display().to_string();
+        error.reworded(|message| {
+            message.replace(&format!("{root}{}", std::path::MAIN_SEPARATOR), "").replace(&root, ".")
+        })
+    }
+
     /// `path` as it is shown to people: relative to the root where it is inside, with `/`.
     #[must_use]
     pub fn shown(&self, path: &Path) -> String {
@@ -295,6 +304,15 @@ mod tests {
             assert_eq!(paths.shown(&path), shown);
         }
         assert_eq!(paths.shown(Path::new("/elsewhere/x")), "/elsewhere/x");
+    }
+
+    #[test]
+    fn scripts_never_learn_where_the_root_is() {
+        let e =
+            Error::internal("cannot write `/home/me/shop/user/x.json` below `/home/me/shop`").hint("free some space");
+        let e = Paths::at("/home/me/shop").conceal(e);
+        assert_eq!(e.message(), "cannot write `user/x.json` below `.`");
+        assert_eq!(e.hint_text(), Some("free some space"));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Layer 1: what the script API does, in plain Rust: no Rhai, no server. `Services` is handed down to every call.
 
+pub mod cache;
 pub mod digest;
+pub mod files;
 pub mod grants;
 pub mod pattern;
 pub mod permissions;
@@ -28,6 +30,8 @@ pub struct Services {
     pub state: state::States,
     /// Stored settings of plugins.
     pub settings: settings::Store,
+    /// `cache::`: in memory, with time to live.
+    pub cache: cache::Cache,
     /// Registered scopes.
     pub scopes: scopes::Registry,
     /// `net::`: the only HTTP client.
