@@ -1,6 +1,7 @@
 //! Lapidary: an embedded scripting host. Rhai scripts become live tools for an AI.
 
 pub mod base;
+pub mod host;
 pub mod net;
 pub mod script;
 pub mod service;

@@ -1,6 +1,7 @@
 //! Layer 1: what the script API does, in plain Rust: no Rhai, no server. `Services` is handed down to every call.
 
 pub mod cache;
+pub mod chance;
 pub mod digest;
 pub mod files;
 pub mod grants;

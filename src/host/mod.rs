@@ -1,0 +1,37 @@
+//! Layer 2: the script API. One file is one Rhai module, thin over `service/`; [`all`] is THE list.
+//! It knows the running call (`script::ctx`) and the services, never plugins, tools or doors.
+
+pub mod argument;
+pub mod base64;
+pub mod hash;
+pub mod json;
+pub mod log;
+pub mod progress;
+pub mod random;
+pub mod regex;
+pub mod scopes;
+pub mod settings;
+pub mod text;
+pub mod tools;
+pub mod uuid;
+
+use crate::script::module::HostModule;
+
+/// Every host module, in alphabetical order.
+#[must_use]
+pub fn all() -> Vec<HostModule> {
+    vec![
+        base64::module(),
+        hash::module(),
+        json::module(),
+        log::module(),
+        progress::module(),
+        random::module(),
+        regex::module(),
+        scopes::module(),
+        settings::module(),
+        text::module(),
+        tools::module(),
+        uuid::module(),
+    ]
+}
