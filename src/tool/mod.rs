@@ -4,9 +4,11 @@
 pub mod arguments;
 pub mod doc;
 mod doc_type;
+pub mod gate;
 pub mod names;
 mod plan;
 mod reject;
 pub mod schema;
 pub mod spec;
 pub mod tokens;
+pub mod toolset;
