@@ -3,8 +3,9 @@
 
 use super::arguments;
 use super::gate;
+pub use super::gate::NESTING;
 use super::journal::{CallRecord, Journal};
-use super::registry::{Absence, Code, Form, LiveTool, Snapshot, Unit};
+use super::registry::{Code, Form, LiveTool, Snapshot, Unit};
 use super::result::{self, Handles};
 use crate::base::error::{Error, Kind, Result};
 use crate::script::control::{self, Budget, Control};
@@ -26,8 +27,6 @@ use std::time::{Duration, Instant};
 
 /// Panics of native code under one generation of a plugin before its tools are refused.
 const PANICS: u32 = 3;
-/// How deep tool calls may nest.
-pub const NESTING: u8 = 3;
 
 /// Who calls, and from where.
 #[derive(Clone)]
@@ -302,7 +301,9 @@ impl Dispatcher {
             self.ended(id.to_owned(), call.tool.clone(), plugin, generation, Err(e), start)
         };
         let Some(tool) = snapshot.get(&call.tool) else {
-            return refuse("".into(), 0, gate::unknown(&call.tool, snapshot.names(), absent_owner(snapshot, &call.tool)));
+            let offered = |name: &&str| call.who.allowed.as_ref().is_none_or(|allowed| allowed.contains(*name));
+            let absent = snapshot.absent.iter().map(|(plugin, why)| (&**plugin, why));
+            return refuse("".into(), 0, gate::unknown(&call.tool, snapshot.names().filter(offered), absent));
         };
         let plugin = tool.plugin();
         let depth = parent.map_or(0, |(ctx, _)| ctx.depth + 1);
@@ -547,9 +548,4 @@ impl NestedCalls for Dispatcher {
 /// An internal failure names its tool, so that a model can say which one failed.
 fn name_tool(e: Error, tool: &LiveTool) -> Error {
     if e.kind() == Kind::Internal { e.context(format!("error in {}", tool.spec.name)) } else { e }
-}
-
-/// Why a tool that nobody has now might have been expected.
-fn absent_owner<'a>(snapshot: &'a Snapshot, _tool: &str) -> Option<(&'a str, &'a Absence)> {
-    snapshot.absent.iter().next().map(|(name, why)| (&**name, why))
 }

@@ -2,6 +2,7 @@
 //! It knows what a tool is and whose it is; loading and permission are decided elsewhere.
 
 use super::doc::ParamPlan;
+pub use super::gate::Absence;
 use super::names;
 use super::spec::Spec;
 use crate::base::error::{Error, Result};
@@ -173,17 +174,6 @@ pub fn is_truthy(value: &rhai::Dynamic) -> bool {
         return !list.is_empty();
     }
     true
-}
-
-/// Why a plugin's tools cannot be called though it is known: for messages that help.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Absence {
-    /// Switched off.
-    Off,
-    /// It does not load; the first diagnostic.
-    Failed(String),
-    /// It wants a tool name that another one has.
-    Refused(String),
 }
 
 /// The tools of one moment.
