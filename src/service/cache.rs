@@ -280,7 +280,7 @@ fn weight(place: Place<'_>, value: &Value) -> Result<usize> {
 }
 
 fn milliseconds(ttl_s: f64) -> Result<i64> {
-    if !(ttl_s > 0.0) {
+    if ttl_s.is_nan() || ttl_s <= 0.0 {
         return Err(
             Error::invalid(format!("a value cannot be kept for {ttl_s} s")).hint("give a number of seconds above 0")
         );

@@ -93,12 +93,15 @@ fn folder_name(name: &str) -> Result<String> {
     }
 }
 
+/// What was last read, with the stamp that proves it is still true.
+type Seen = (Stamp, Arc<Map<String, Value>>);
+
 /// The file of grants.
 pub struct GrantStore {
     paths: Paths,
     clock: Clock,
     bus: Bus,
-    seen: Mutex<Option<(Stamp, Arc<Map<String, Value>>)>>,
+    seen: Mutex<Option<Seen>>,
 }
 
 impl GrantStore {

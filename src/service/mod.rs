@@ -37,6 +37,8 @@ pub struct Services {
     pub scopes: scopes::Registry,
     /// `net::`: the only HTTP client.
     pub net: crate::net::Client,
+    /// `db::`: a plugin's own SQLite files.
+    pub databases: crate::store::plugin_db::Databases,
     /// What owners granted to plugins.
     pub grants: permissions::GrantStore,
     /// The tool registry, seen from below.

@@ -114,11 +114,13 @@ impl Store {
 
     fn load(&self, plugin: &str) -> Result<Arc<Map<String, Value>>> {
         let path = self.path(plugin)?;
-        match self.read(plugin, &path)? {
-            Ok(map) => Ok(map),
+        let map = match self.read(plugin, &path) {
             // Somebody may have mended it since: only the holder of the lock may say that it is corrupt.
-            Err(_) => file::with_lock(&path, || self.read_or_set_aside(plugin, &path)),
-        }
+            Ok(Err(_)) => file::with_lock(&path, || self.read_or_set_aside(plugin, &path)),
+            Ok(Ok(map)) => Ok(map),
+            Err(e) => Err(e),
+        };
+        map.map_err(|e| self.paths.conceal(e))
     }
 
     fn read(&self, plugin: &str, path: &Path) -> Result<Result<Arc<Map<String, Value>>, String>> {
@@ -169,7 +171,7 @@ impl Store {
         let path = self.path(plugin)?;
         let folder = self.paths.webui_plugins();
         std::fs::create_dir_all(&folder)
-            .map_err(|e| io(format_args!("cannot make the folder `{}`", folder.display()), &e))?;
+            .map_err(|e| self.paths.conceal(io(format_args!("cannot make the folder `{}`", folder.display()), &e)))?;
         let (values, changed) = file::with_lock(&path, || {
             let stored = self.read_or_set_aside(plugin, &path)?;
             if expected.is_some_and(|version| version != etag_of(&stored)) {
@@ -182,7 +184,8 @@ impl Store {
                 file::write_atomic(&path, &text_of(plugin, &values)?)?;
             }
             Ok((values, changed))
-        })?;
+        })
+        .map_err(|e| self.paths.conceal(e))?;
         if changed {
             self.bus.publish(Event::SettingsChanged { plugin: plugin.to_string() });
         }

@@ -27,13 +27,15 @@ pub const MAX_VALUE_DEPTH: usize = json::MAX_DEPTH - 1;
 /// How often [`States::update`] tries before it gives up.
 pub const MAX_TRIES: u32 = 50;
 
+/// What was last read of each plugin, with the stamp that proves it is still true.
+type Seen = HashMap<String, (Stamp, Arc<Map<String, Value>>)>;
+
 /// The state of all plugins of one installation.
 pub struct States {
     paths: Paths,
     clock: Clock,
     bus: Bus,
-    /// What was last read, with the stamp that proves it is still true.
-    seen: Mutex<HashMap<String, (Stamp, Arc<Map<String, Value>>)>>,
+    seen: Mutex<Seen>,
 }
 
 enum Change<'a> {
