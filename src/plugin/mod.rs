@@ -4,6 +4,7 @@
 pub mod change;
 pub mod discover;
 pub mod load;
+pub mod manifest;
 pub mod read;
 pub mod set;
 pub mod source;

@@ -1,6 +1,6 @@
 //! Reading a plugin's files: from one file, a folder or the binary, each once per build, remembered for hash and history.
 
-use super::discover::{Found, Location, MANIFEST, Stock};
+use super::discover::{Found, Location, MANIFEST, Stock, is_litter};
 use super::manifest::Manifest;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::file;
@@ -69,17 +69,19 @@ impl Shelf {
     /// The tool files, in the manifest's order, or every `tools/*.rhai` sorted.
     #[must_use]
     pub fn tool_files(&self, manifest: &Manifest) -> Vec<String> {
+        if let Some(listed) = &manifest.capabilities.tools {
+            return listed.clone();
+        }
         match &self.0.found.location {
             Location::File(path) => {
                 vec![path.file_name().map_or_else(|| format!("{}.rhai", self.0.found.name), |n| n.to_string_lossy().into_owned())]
             }
-            _ if !manifest.capabilities.tools.is_empty() => manifest.capabilities.tools.clone(),
             Location::Folder(path) => {
                 let mut names: Vec<String> = std::fs::read_dir(path.join("tools"))
                     .map(|dir| {
                         dir.flatten()
                             .filter_map(|entry| entry.file_name().into_string().ok())
-                            .filter(|n| n.ends_with(".rhai") && !n.starts_with('.'))
+                            .filter(|n| n.ends_with(".rhai") && !is_litter(n))
                             .map(|n| format!("tools/{n}"))
                             .collect()
                     })
