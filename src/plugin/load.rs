@@ -338,7 +338,7 @@ impl Building<'_> {
                 return Err(vec![Diagnostic::error("internal", &*source.name, format!("loading panicked: {panic}"))]);
             }
         };
-        let lint = crate::script::lint::check(&loader.engine, source, &program, &loader.reserved);
+        let lint = crate::script::lint::check(&program);
         let (errors, warnings): (Vec<_>, Vec<_>) = lint.into_iter().partition(|d| d.severity == Severity::Error);
         if !errors.is_empty() {
             return Err(errors);

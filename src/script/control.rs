@@ -390,6 +390,20 @@ pub fn tick() -> Stop {
     })
 }
 
+/// The compiler's hook, called at every token: as [`tick`], but a token is no operation.
+#[inline]
+#[must_use]
+pub fn is_stopped() -> bool {
+    CURRENT.with(|c| {
+        let control = c.control.borrow();
+        let Some(control) = control.as_ref() else { return false };
+        if alloc::live() > c.memory_cap.get() {
+            control.stop(Stop::Memory);
+        }
+        control.stopped() != Stop::No
+    })
+}
+
 /// Asks before a native allocates `bytes` at once: the progress hook only sees what already happened.
 ///
 /// # Errors

@@ -7,7 +7,9 @@ use super::module::HostModule;
 use super::resolver::Resolver;
 use crate::base::error::{Error, Kind};
 use rhai::packages::{Package, StandardPackage};
-use rhai::{Array, Blob, Dynamic, Engine, ImmutableString, Map, NativeCallContext};
+use rhai::{
+    Array, Blob, Dynamic, Engine, ImmutableString, LexError, Map, NativeCallContext, OptimizationLevel, Token,
+};
 
 /// Depth of function calls, shared with nested tool calls.
 pub const CALL_DEPTH: usize = 64;
@@ -38,12 +40,19 @@ pub fn build(modules: &[HostModule]) -> Engine {
     engine.set_strict_variables(false);
     engine.set_fail_on_invalid_map_property(false);
     engine.set_fast_operators(true);
+    // Folding constants would run the script's arithmetic inside the compiler, where no budget reaches: forty lines of
+    // `const B = A + A;` ended the process.
+    engine.set_optimization_level(OptimizationLevel::None);
     engine.disable_symbol("eval");
     engine.set_module_resolver(Resolver);
     engine.on_print(|_| {});
     engine.on_debug(|_, _, _| {});
-    #[allow(deprecated)] // `on_var` and `on_progress` are marked volatile, not deprecated; the version is pinned.
+    #[allow(deprecated)] // These hooks are marked volatile, not deprecated; the version is pinned.
     {
+        // Parsing is quadratic in places (names in scope, keys of one map), so the deadline has to reach it too.
+        engine.on_parse_token(|token, _, _| {
+            if control::is_stopped() { Token::LexError(LexError::Runtime(String::new()).into()) } else { token }
+        });
         engine.on_progress(|_| match control::tick() {
             Stop::No => None,
             why => Some(Dynamic::from_int(why as i64)),
@@ -62,6 +71,7 @@ pub fn build(modules: &[HostModule]) -> Engine {
             Ok(None)
         });
     }
+    super::lint::prepare(&mut engine);
     register_language(&mut engine);
     register_checked(&mut engine);
     for module in modules {

@@ -5,8 +5,13 @@ pub mod control;
 pub mod ctx;
 pub mod diagnostic;
 pub mod engine;
+pub mod lint;
 pub mod module;
 pub mod pool;
 pub mod program;
 pub mod resolver;
 pub mod value;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

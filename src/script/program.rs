@@ -1,13 +1,16 @@
 //! One compiled and once-evaluated file: the part that needs Rhai's volatile `internals`, kept in one place.
 //! It knows functions, constants and comments, not what they mean.
 
+use super::control;
 use super::ctx::{self, Ctx};
+use super::diagnostic::Diagnostic;
 use super::engine::CONSTANTS;
+use super::lint::{Import, Outline};
 use super::resolver::{self, Source};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Kind, Result};
 use rhai::{
-    AST, ASTNode, Dynamic, Engine, EvalAltResult, Expr, FnAccess, GlobalRuntimeState, Module, NativeCallContext,
-    Position, Scope, Shared, Stmt,
+    AST, Dynamic, Engine, EvalAltResult, FnAccess, GlobalRuntimeState, Module, NativeCallContext, Position, Scope, Shared,
+    Stmt,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,13 +47,15 @@ pub struct Program {
     pub functions: Vec<Function>,
     /// The `//!` comments, markers removed.
     pub doc: String,
+    /// What the walk over the file and over the `lib/` files it imports found; [`super::lint::check`] tells it.
+    pub(super) findings: Vec<Diagnostic>,
 }
 
 impl Program {
     /// A program without anything: what stays behind when the real one is taken away.
     #[must_use]
     pub fn empty(source: Source) -> Program {
-        Program { source, module: Module::new().into(), constants: BTreeMap::new(), functions: Vec::new(), doc: String::new() }
+        Program { source, module: Module::new().into(), constants: BTreeMap::new(), functions: Vec::new(), doc: String::new(), findings: Vec::new() }
     }
 
     /// The function `name`; the first where there are several of different arity.
@@ -67,7 +72,7 @@ impl Program {
 pub fn decode(name: &str, bytes: Vec<u8>) -> Result<Source> {
     if bytes.len() > MAX_SOURCE {
         return Err(Error::new(
-            crate::base::error::Kind::TooLarge,
+            Kind::TooLarge,
             format!("{name} has {} bytes; a script has at most {MAX_SOURCE}", bytes.len()),
         )
         .hint("split it, and move data into files:: or db::"));
@@ -81,27 +86,59 @@ pub fn decode(name: &str, bytes: Vec<u8>) -> Result<Source> {
     Ok(Source { name: name.into(), text })
 }
 
+/// A parse error, or the stop that cut the parser short.
+fn parsing(e: rhai::ParseError) -> Box<EvalAltResult> {
+    match control::check() {
+        Err(stop) => ctx::raise_at(&stop, e.1),
+        Ok(()) => EvalAltResult::ErrorParsing(*e.0, e.1).into(),
+    }
+}
+
 /// Compiles, without running anything.
 pub(super) fn compile(engine: &Engine, source: &Source) -> Result<AST, Box<EvalAltResult>> {
-    let mut ast = engine
-        .compile(&*source.text)
-        .map_err(|e| Box::new(EvalAltResult::ErrorParsing(*e.0, e.1)))?;
+    let mut ast = engine.compile(&*source.text).map_err(parsing)?;
+    ast.set_source(&*source.name);
+    Ok(ast)
+}
+
+/// Compiles an entry file with one more statement at its end, which sees every top-level constant: they are private to
+/// the file otherwise.
+fn compile_entry(engine: &Engine, source: &Source) -> Result<AST, Box<EvalAltResult>> {
+    let tail = format!("\n;{CONSTANTS}();");
+    if let Ok(mut ast) = engine.compile_scripts_with_scope(&Scope::new(), [&*source.text, &tail])
+        && matches!(ast.statements().last(), Some(Stmt::FnCall(call, _)) if call.name == CONSTANTS)
+    {
+        ast.set_source(&*source.name);
+        return Ok(ast);
+    }
+    // An error is told as if nothing had been added; and a comment that is never closed swallowed the addition.
+    let mut ast = compile(engine, source)?;
+    ast.combine(engine.compile(&tail).map_err(parsing)?);
     ast.set_source(&*source.name);
     Ok(ast)
 }
 
 /// Runs a compiled top level once, in the load phase, with every import it can reach resolved.
-pub(super) fn evaluate(engine: &Engine, ctx: &Arc<Ctx>, ast: &AST, source: &Source) -> Result<Module, Box<EvalAltResult>> {
-    refuse_top_level_return(ast)?;
+pub(super) fn evaluate(
+    engine: &Engine,
+    ctx: &Arc<Ctx>,
+    ast: &AST,
+    source: &Source,
+) -> Result<(Module, Vec<Diagnostic>), Box<EvalAltResult>> {
+    let mut outline = Outline::of(engine, ctx, ast, source);
+    if let Some((error, position)) = outline.refused.take() {
+        return Err(ctx::raise_at(&error, position));
+    }
     let mut global = engine.new_global_runtime_state();
     global.tag = ctx::tag(ctx.clone());
     global.source = Some((&*source.name).into());
     // Imports written inside functions: resolved now, so that a call never reads the disk.
-    for (path, pos) in literal_imports(ctx, ast)? {
-        let key = resolver::confine(&path).map_err(|e| ctx::raise_at(&e, pos))?;
-        resolver::load(engine, ctx, &source.name, &key, pos)?;
+    for Import { path, position, .. } in &outline.imports {
+        let key = resolver::confine(path).map_err(|e| ctx::raise_at(&e, *position))?;
+        resolver::load(engine, ctx, &source.name, &key, *position)?;
     }
-    Module::eval_ast_as_new_raw(engine, &mut Scope::new(), &mut global, ast)
+    let module = Module::eval_ast_as_new_raw(engine, &mut Scope::new(), &mut global, ast)?;
+    Ok((module, outline.finish(ctx, source)))
 }
 
 /// Compiles and evaluates an entry file in the load phase of `ctx`.
@@ -110,20 +147,16 @@ pub(super) fn evaluate(engine: &Engine, ctx: &Arc<Ctx>, ast: &AST, source: &Sour
 /// Rhai's error, to be rendered by `diagnostic`.
 pub fn load(engine: &Engine, ctx: &Arc<Ctx>, source: &Source) -> Result<Program, Box<EvalAltResult>> {
     ctx.imports.keep_source(source.clone());
-    let ast = compile(engine, source)?;
-    // A last statement that sees every top-level constant: they are private to the file otherwise.
-    let mut run = ast.clone();
-    if let Ok(tail) = engine.compile(format!("{CONSTANTS}();")) {
-        run.combine(tail);
-    }
-    run.set_source(&*source.name);
-    let module: Shared<Module> = evaluate(engine, ctx, &run, source)?.into();
+    let ast = compile_entry(engine, source)?;
+    let (module, mut findings) = evaluate(engine, ctx, &ast, source)?;
+    findings.extend(ctx.imports.findings());
     Ok(Program {
         source: source.clone(),
-        module,
+        module: module.into(),
         constants: ctx.imports.take_constants(),
         functions: functions(&ast),
         doc: module_doc(ast.doc()),
+        findings,
     })
 }
 
@@ -158,56 +191,6 @@ pub fn functions(ast: &AST) -> Vec<Function> {
         .collect();
     out.sort_by_key(|f| (f.line, f.column));
     out
-}
-
-fn refuse_top_level_return(ast: &AST) -> Result<(), Box<EvalAltResult>> {
-    let mut at = None;
-    for statement in ast.statements() {
-        statement.walk(&mut Vec::new(), &mut |path: &[ASTNode]| {
-            if let Some(ASTNode::Stmt(Stmt::Return(.., pos))) = path.last() {
-                at = Some(*pos);
-            }
-            true
-        });
-    }
-    at.map_or(Ok(()), |pos| {
-        Err(ctx::raise_at(&Error::invalid("`return` outside a function").hint("the top level of a file runs to its end"), pos))
-    })
-}
-
-/// Literal import paths anywhere in the file, function bodies and closures too; a computed one is an error.
-fn literal_imports(ctx: &Ctx, ast: &AST) -> Result<Vec<(String, Position)>, Box<EvalAltResult>> {
-    let mut out = Vec::new();
-    let mut bad: Option<(Error, Position)> = None;
-    ast.walk(&mut |path: &[ASTNode]| {
-        if let Some(ASTNode::Stmt(Stmt::Import(import, pos))) = path.last() {
-            match &import.0 {
-                Expr::StringConstant(text, at) => out.push((text.to_string(), *at)),
-                _ => {
-                    bad = Some((
-                        Error::invalid("an import needs a literal path").hint("write import \"std/<module>\" as m;"),
-                        *pos,
-                    ));
-                }
-            }
-            let alias = import.1.name.as_str();
-            if !alias.is_empty() && ctx.imports.is_reserved(alias) {
-                bad = Some((
-                    Error::new(
-                        crate::base::error::Kind::Conflict,
-                        format!("`{alias}` is a host module, so an import cannot be called that"),
-                    )
-                    .hint("choose another alias"),
-                    *pos,
-                ));
-            }
-        }
-        true
-    });
-    match bad {
-        Some((e, pos)) => Err(ctx::raise_at(&e, pos)),
-        None => Ok(out),
-    }
 }
 
 /// How a function is called.

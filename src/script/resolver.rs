@@ -2,6 +2,7 @@
 //! At a call nothing is read: what a generation imported is all there is.
 
 use super::ctx::{Ctx, Phase};
+use super::diagnostic::{Diagnostic, Severity};
 use super::program;
 use crate::base::error::{Error, Kind, Result};
 use rhai::{Dynamic, Engine, EvalAltResult, GlobalRuntimeState, Module, ModuleResolver, Position, Scope, Shared};
@@ -41,6 +42,7 @@ struct Loading {
     sources: BTreeMap<String, Source>,
     missing: BTreeSet<String>,
     constants: BTreeMap<String, Dynamic>,
+    findings: Vec<Diagnostic>,
 }
 
 impl Imports {
@@ -92,13 +94,18 @@ impl Imports {
         std::mem::take(&mut self.loading().constants)
     }
 
+    /// What is wrong with the `lib/` files.
+    pub(super) fn findings(&self) -> Vec<Diagnostic> {
+        self.loading().findings.clone()
+    }
+
     /// The text of a source by its display name.
     #[must_use]
     pub fn text_of(&self, name: &str) -> Option<Arc<str>> {
         self.loading().sources.values().find(|s| &*s.name == name).map(|s| s.text.clone())
     }
 
-    fn get(&self, key: &str) -> Option<Shared<Module>> {
+    pub(super) fn get(&self, key: &str) -> Option<Shared<Module>> {
         self.modules.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 }
@@ -196,7 +203,11 @@ pub(super) fn load(
     imports.loading().stack.push(key.to_owned());
     let module = program::evaluate(engine, ctx, &ast, &source);
     imports.loading().stack.pop();
-    let module: Shared<Module> = module.map_err(in_module)?.into();
+    let (module, findings) = module.map_err(in_module)?;
+    let module: Shared<Module> = module.into();
+    if key.starts_with("lib/") {
+        imports.loading().findings.extend(findings.into_iter().filter(|d| d.severity == Severity::Error));
+    }
     imports.modules.write().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), module.clone());
     Ok(module)
 }
