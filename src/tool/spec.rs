@@ -6,6 +6,7 @@ use super::{names, schema};
 use crate::base::error::Fallback;
 use crate::base::json::canonical;
 use crate::service::permissions::{Declared, Permission};
+use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -121,6 +122,7 @@ pub struct Spec {
     pub examples: Vec<Example>,
     pub(super) parameters_given: bool,
     pub(super) compiled: OnceLock<Result<Box<Compiled>, String>>,
+    pub(super) output: OnceLock<Option<Box<Validator>>>,
 }
 
 /// What may stand in an entry of `TOOLS` beside `type` and `function`.
@@ -152,6 +154,7 @@ impl Spec {
             examples: Vec::new(),
             parameters_given: true,
             compiled: OnceLock::new(),
+            output: OnceLock::new(),
         }
     }
 
@@ -450,6 +453,7 @@ impl Clone for Spec {
             examples: self.examples.clone(),
             parameters_given: self.parameters_given,
             compiled: OnceLock::new(),
+            output: OnceLock::new(),
         }
     }
 }
