@@ -5,6 +5,7 @@ use super::discover::{self, Found, Notice};
 use super::switches::Switches;
 use super::load::{Draft, Generation, Loader};
 use super::read;
+use super::source::Mark;
 use super::status::{Disk, Status};
 use crate::base::error::{Error, Kind, Result};
 use crate::base::event::{Bus, Event};
@@ -59,7 +60,7 @@ pub struct Plugins {
     state: Mutex<State>,
     settled: Condvar,
     /// Generation numbers and hashes of earlier runs.
-    remembered: Mutex<HashMap<String, (u64, String)>>,
+    remembered: Mutex<BTreeMap<String, Mark>>,
     on_live: Mutex<Option<OnLive>>,
 }
 
@@ -74,7 +75,7 @@ impl Plugins {
         snapshot: Arc<ArcSwap<Snapshot>>,
         pool: Pool,
             extra: Vec<PathBuf>,
-        remembered: HashMap<String, (u64, String)>,
+        remembered: BTreeMap<String, Mark>,
     ) -> Arc<Self> {
         Arc::new(Plugins {
             bus: loader.services.bus.clone(),
@@ -182,7 +183,7 @@ impl Plugins {
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner)
                         .get(&*name)
-                        .map_or(0, |(number, _)| *number);
+                        .map_or(0, |mark| mark.last.max(mark.generation));
                     state.entries.insert(
                         name.clone(),
                         Entry {
@@ -443,8 +444,8 @@ impl Plugins {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(&**name)
-            .filter(|(number, hash)| *hash == *generation.hash && *number == entry.number && entry.live.is_none());
-        let number = if let Some((number, _)) = remembered { number } else { entry.number + 1 };
+            .filter(|mark| *mark.hash == *generation.hash && entry.live.is_none());
+        let number = remembered.map_or(entry.number + 1, |mark| mark.generation);
         if number != generation.number {
             generation.renumber(number);
         }
@@ -460,7 +461,7 @@ impl Plugins {
         }
         next.absent.remove(name);
         let differs = !same_to_a_reader(&old_tools, next.of_plugin(name));
-        entry.number = number;
+        entry.number = entry.number.max(number);
         entry.disk = if generation.broken.is_empty() {
             Disk::Same
         } else {

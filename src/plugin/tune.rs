@@ -102,7 +102,7 @@ impl Plugins {
             unknown: stored.keys().filter(|k| !generation.fields.iter().any(|f| f.key == **k)).cloned().collect(),
             stored: stored.keys().cloned().collect(),
             notes: effective.notes,
-            etag: self.loader.services.settings.etag(name)?,
+            etag: settings::etag_of(&stored),
         })
     }
 
@@ -133,11 +133,11 @@ impl Plugins {
         let store = &self.loader.services.settings;
         // A save by somebody else between check and commit starts it over; a stale form is refused at once.
         for _ in 0..20 {
-            let version = store.etag(name)?;
+            let stored = store.stored(name)?;
+            let version = settings::etag_of(&stored);
             if etag.is_some_and(|wanted| wanted != version) {
                 return Err(stale(name));
             }
-            let stored = store.stored(name)?;
             let candidate = candidate(&generation, &stored, change)?;
             let effective = settings::effective(&generation.fields, &candidate);
             let settings = Arc::new(value::from_object(&effective.values)?);
@@ -154,8 +154,8 @@ impl Plugins {
             if mode == Mode::Preview {
                 return Ok(tuned);
             }
-            match store.replace(name, candidate, &version) {
-                Ok(etag) => tuned.etag = etag,
+            match store.replace(name, candidate, Some(&version)) {
+                Ok(stored) => tuned.etag = settings::etag_of(&stored),
                 Err(e) if e.kind() == Kind::Conflict && etag.is_none() => continue,
                 Err(e) => return Err(e),
             }
@@ -183,6 +183,7 @@ impl Plugins {
             }
         };
         self.install(name, &generation, settings, specs, notes);
+        self.bus.publish(Event::SettingsChanged { plugin: name.to_owned() });
     }
 
     /// Runs every `get_tools()` of the plugin under these settings, on a call thread.
@@ -273,7 +274,6 @@ impl Plugins {
                 self.publish(next, changed);
             }
         }
-        self.bus.publish(Event::SettingsChanged { plugin: name.to_owned() });
     }
 }
 

@@ -1,13 +1,17 @@
-//! Tools as values: what a schema says, how arguments fit it, who may call, what a result becomes.
-//! The pure half knows no script and no thread; loading and dispatch build on it.
+//! Tools: what a schema says, how arguments fit it, who may call, what runs, what a result becomes.
+//! The rules are pure and know no script; `registry`, `dispatch` and `port` build on them.
 
 pub mod arguments;
+pub mod dispatch;
 pub mod doc;
 mod doc_type;
 pub mod gate;
 pub mod handles;
+pub mod journal;
 pub mod names;
 mod plan;
+pub mod port;
+pub mod registry;
 mod reject;
 pub mod result;
 pub mod schema;
