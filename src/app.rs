@@ -4,10 +4,10 @@ use crate::base::clock::Clock;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::event::{Bus, Event};
 use crate::base::paths::Paths;
-use crate::plugin::discover::{self, Stock, Switches};
+use crate::plugin::discover::{self, Stock};
 use crate::plugin::load::{Loader, guarded};
-use crate::plugin::set::Plugins;
-use crate::plugin::source::History;
+use crate::plugin::set::{Live, Plugins};
+use crate::plugin::source::{History, Record};
 use crate::plugin::watch::Watch;
 use crate::script::control::{Budget, Control};
 use crate::script::ctx::{Ctx, NoSink, Phase};
@@ -22,9 +22,9 @@ use crate::tool::spec::Spec;
 use arc_swap::ArcSwap;
 use rhai::{Engine, Map};
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 use tokio::sync::broadcast;
 
@@ -213,7 +213,7 @@ impl HostBuilder {
         let pool = Pool::new(CALL_THREADS);
         let stock: Arc<dyn Stock> = match self.shipped {
             Shipped::All => Arc::new(discover::Embedded),
-            Shipped::LibraryOnly => Arc::new(discover::LibraryOnly),
+            Shipped::LibraryOnly => Arc::new(crate::plugin::stock::LibraryOnly),
         };
         let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot::default()));
         let counters = Arc::new(Counters::new(bus.clone()));
@@ -235,7 +235,7 @@ impl HostBuilder {
                 shutdowns.run(&pool, move || shut_down(&engine, &services, &gone));
             })
         };
-        let history = Arc::new(History::open(&paths));
+        let history = Arc::new(History::new(paths.clone(), services.clock.clone(), bus.clone()));
         let loader = Loader {
             engine: engine.clone(),
             services: services.clone(),
@@ -243,9 +243,9 @@ impl HostBuilder {
             reserved: Arc::new(modules.iter().map(HostModule::name).collect::<BTreeSet<_>>()),
             retired,
         };
-        let switches = Switches::new(&paths, bus.clone());
-        let remembered: HashMap<String, (u64, String)> = history.numbers().into_iter().collect();
-        let plugins = Plugins::new(loader, snapshot, pool, switches, self.extra.clone(), remembered);
+        // Numbers only: a history that cannot be read starts them over and says so.
+        let remembered = history.numbers().unwrap_or_default();
+        let plugins = Plugins::new(loader, snapshot, pool, self.extra.clone(), remembered);
         let port = Arc::new(crate::tool::port::ToolsPort::new(dispatcher.clone(), {
             let plugins = Arc::downgrade(&plugins);
             move |name: &str| {
@@ -259,7 +259,7 @@ impl HostBuilder {
             plugins.add_native(self.tools)?;
         }
         if self.history {
-            crate::plugin::source::listen(&plugins, history.clone());
+            keep_history(&plugins, history.clone(), &bus)?;
         }
         plugins.start();
         let host = Host(Arc::new(Inner {
@@ -458,6 +458,35 @@ fn script_config(config: &Config, paths: &Paths, own: Map) -> Map {
     }
     map.extend(own);
     map
+}
+
+/// Writes every generation that goes live into the history, on a thread of its own: a save is live before it is kept.
+fn keep_history(plugins: &Arc<Plugins>, history: Arc<History>, bus: &Bus) -> Result<()> {
+    let (tx, rx) = mpsc::channel::<Live>();
+    let tx = Mutex::new(tx);
+    let bus = bus.clone();
+    plugins.on_live(Arc::new(move |live: Live| {
+        // What the program carries needs no keeping.
+        if !live.is_shipped {
+            let _ = tx.lock().unwrap_or_else(PoisonError::into_inner).send(live);
+        }
+    }));
+    std::thread::Builder::new()
+        .name("lapidary-history".into())
+        .spawn(move || {
+            while let Ok(first) = rx.recv() {
+                let batch: Vec<Live> = std::iter::once(first).chain(std::iter::from_fn(|| rx.try_recv().ok())).collect();
+                let records: Vec<Record<Arc<[u8]>>> = batch
+                    .iter()
+                    .map(|l| Record { plugin: &l.plugin, generation: l.generation, hash: &l.hash, files: &l.sources })
+                    .collect();
+                if let Err(e) = history.record_all(&records) {
+                    bus.publish(Event::Notice { subject: "user/history".into(), message: format!("not kept: {e}") });
+                }
+            }
+        })
+        .map(drop)
+        .map_err(|e| Error::internal(format!("cannot start a thread: {e}")))
 }
 
 /// Runs `shutdown()` of a file that nothing can call any more.

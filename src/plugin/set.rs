@@ -65,7 +65,21 @@ pub struct Plugins {
 }
 
 /// Told of every generation that went live, after the swap: the history listens.
-pub type OnLive = Arc<dyn Fn(&Arc<Generation>) + Send + Sync>;
+pub type OnLive = Arc<dyn Fn(Live) + Send + Sync>;
+
+/// A generation that went live, with the files it was built from.
+pub struct Live {
+    /// The plugin.
+    pub plugin: Arc<str>,
+    /// Whether the program itself carries it.
+    pub is_shipped: bool,
+    /// Its number.
+    pub generation: u64,
+    /// Its hash.
+    pub hash: Arc<str>,
+    /// Its files by path.
+    pub sources: Vec<(String, Arc<[u8]>)>,
+}
 
 impl Plugins {
     /// An empty set; [`Plugins::start`] fills it.
@@ -365,10 +379,10 @@ impl Plugins {
                 }
                 match self.take(entry, &name, built, &mut next) {
                     Taken::Same => {}
-                    Taken::Live { differs, generation, old } => {
+                    Taken::Live { differs, live: now, old } => {
                         changed |= differs;
-                        events.push(Event::PluginLive { plugin: name.to_string(), generation: generation.number });
-                        live.push(generation);
+                        events.push(Event::PluginLive { plugin: name.to_string(), generation: now.generation });
+                        live.push(now);
                         retired.push(old);
                     }
                     Taken::Failed => {
@@ -387,7 +401,7 @@ impl Plugins {
         drop(retired);
         let listener = self.on_live.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(listener) = listener {
-            live.iter().for_each(|g| listener(g));
+            live.into_iter().for_each(|l| listener(l));
         }
         for event in events {
             self.bus.publish(event);
@@ -470,9 +484,16 @@ impl Plugins {
         entry.notes = effective.notes.iter().map(|n| Diagnostic::warning("settings", settings_file(name), n.clone())).collect();
         entry.settings = settings;
         entry.refreshed.clear();
-        let generation = Arc::new(generation);
-        let old = entry.live.replace(generation.clone());
-        Taken::Live { differs, generation, old }
+        let live = Live {
+            plugin: name.clone(),
+            is_shipped: generation.origin == discover::Origin::Shipped,
+            generation: number,
+            hash: generation.hash.clone(),
+            // Only the history wants the bytes; the texts that diagnostics show are kept with the programs.
+            sources: std::mem::take(&mut generation.sources),
+        };
+        let old = entry.live.replace(Arc::new(generation));
+        Taken::Live { differs, live, old }
     }
 
     pub(super) fn stored(&self, name: &str) -> serde_json::Map<String, serde_json::Value> {
@@ -600,7 +621,7 @@ type Built = Result<Generation, Vec<Diagnostic>>;
 
 enum Taken {
     Same,
-    Live { differs: bool, generation: Arc<Generation>, old: Option<Arc<Generation>> },
+    Live { differs: bool, live: Live, old: Option<Arc<Generation>> },
     Failed,
 }
 

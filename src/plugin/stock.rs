@@ -78,6 +78,32 @@ fn collect(dir: &Dir<'static>, prefix: &str, out: &mut Vec<String>) {
     }
 }
 
+/// The standard library without the shipped plugins.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LibraryOnly;
+
+impl Stock for LibraryOnly {
+    fn plugins(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    fn read(&self, _: &str, _: &str) -> Option<&'static [u8]> {
+        None
+    }
+
+    fn list(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn std(&self, module: &str) -> Option<&'static [u8]> {
+        Embedded.std(module)
+    }
+
+    fn std_modules(&self) -> Vec<String> {
+        Embedded.std_modules()
+    }
+}
+
 /// Nothing at all: for an embedder that brings every script itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Empty;
