@@ -246,7 +246,7 @@ impl HostBuilder {
         // Numbers only: a history that cannot be read starts them over and says so.
         let remembered = history.numbers().unwrap_or_default();
         let plugins = Plugins::new(loader, snapshot, pool, self.extra.clone(), remembered);
-        let port = Arc::new(crate::tool::port::ToolsPort::new(dispatcher.clone(), {
+        let port = Arc::new(crate::tool::port::ToolsPort::new(&dispatcher, {
             let plugins = Arc::downgrade(&plugins);
             move |name: &str| {
                 if let Some(plugins) = plugins.upgrade() {
@@ -447,7 +447,7 @@ fn script_config(config: &Config, paths: &Paths, own: Map) -> Map {
     let root_name = paths.root().file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     map.insert("root_name".into(), root_name.into());
     map.insert("locale".into(), "en".into());
-    map.insert("timezone".into(), crate::service::time::local_zone().into());
+    map.insert("timezone".into(), "UTC".into());
     if let Some(keys) = config.get("config").and_then(toml::Value::as_table) {
         for (key, value) in keys {
             let json = serde_json::to_value(value).unwrap_or(Value::Null);

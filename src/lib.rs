@@ -1,8 +1,10 @@
 //! Lapidary: an embedded scripting host. Rhai scripts become live tools for an AI.
 
+pub mod app;
 pub mod base;
 pub mod host;
 pub mod net;
+pub mod plugin;
 pub mod script;
 pub mod service;
 pub mod store;

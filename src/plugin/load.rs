@@ -21,7 +21,6 @@ use arc_swap::ArcSwap;
 use rhai::{Dynamic, Engine, Map};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Functions of a documented file that are never tools.

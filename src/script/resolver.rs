@@ -7,7 +7,7 @@ use super::program;
 use crate::base::error::{Error, Kind, Result};
 use rhai::{Dynamic, Engine, EvalAltResult, GlobalRuntimeState, Module, ModuleResolver, Position, Scope, Shared};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// One importable or loadable file.
 #[derive(Debug, Clone)]
@@ -50,6 +50,13 @@ impl Imports {
     #[must_use]
     pub fn new(library: Box<dyn Library>, reserved: Arc<BTreeSet<&'static str>>) -> Arc<Self> {
         Arc::new(Imports { library, reserved, modules: RwLock::default(), loading: Mutex::default() })
+    }
+
+    /// Nothing imported, nothing importable: for code that is no script.
+    #[must_use]
+    pub fn none() -> Arc<Self> {
+        static NONE: OnceLock<Arc<Imports>> = OnceLock::new();
+        NONE.get_or_init(|| Imports::new(Box::new(Nowhere), Arc::default())).clone()
     }
 
     /// Whether an alias would hide a host module.
@@ -107,6 +114,14 @@ impl Imports {
 
     pub(super) fn get(&self, key: &str) -> Option<Shared<Module>> {
         self.modules.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+}
+
+struct Nowhere;
+
+impl Library for Nowhere {
+    fn read(&self, key: &str) -> Result<Source> {
+        Err(Error::not_found(format!("there is no `{key}`")))
     }
 }
 

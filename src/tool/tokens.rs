@@ -22,3 +22,9 @@ mod tests {
         }
     }
 }
+
+/// Estimated tokens of a tool as a model reads it.
+#[must_use]
+pub fn of_tool(spec: &super::spec::Spec) -> usize {
+    estimate_tokens(&spec.wire().to_string())
+}

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod house;
+mod live;
+mod world;
 
 #[global_allocator]
 static ALLOC: lapidary::CountingAllocator = lapidary::CountingAllocator;

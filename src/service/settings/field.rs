@@ -179,6 +179,12 @@ pub struct Field {
 }
 
 impl Field {
+    /// Whether its value is shown as dots and never printed.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        self.widget == Some(Widget::Password)
+    }
+
     /// The default, or the type's empty value.
     #[must_use]
     pub fn default_value(&self) -> Value {
