@@ -24,7 +24,7 @@ use rhai::{Engine, Map};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 use tokio::sync::broadcast;
 
@@ -47,7 +47,7 @@ struct Inner {
     shutdowns: Arc<Shutdowns>,
     // Dropped in this order: the watcher first, the runtime last.
     watch: Mutex<Option<Watch>>,
-    runtime: OnceLock<OwnRuntime>,
+    _runtime: OwnRuntime,
 }
 
 /// `user/lapidary.toml`, parsed.
@@ -273,7 +273,7 @@ impl HostBuilder {
             config,
             shutdowns,
             watch: Mutex::new(None),
-            runtime: OnceLock::from(OwnRuntime(Some(runtime))),
+            _runtime: OwnRuntime(Some(runtime)),
         }));
         if let Some(message) = notice {
             bus.publish(Event::Notice { subject: "user/lapidary.toml".into(), message });

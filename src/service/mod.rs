@@ -46,3 +46,24 @@ pub struct Services {
     /// The runtime that natives wait on.
     pub runtime: tokio::runtime::Handle,
 }
+
+impl Services {
+    /// The services of the root at `paths`. Nothing is read and nothing started before it is asked for.
+    #[must_use]
+    pub fn new(paths: Paths, clock: Clock, bus: Bus, runtime: tokio::runtime::Handle) -> Self {
+        Services {
+            state: state::States::new(paths.clone(), clock.clone(), bus.clone()),
+            settings: settings::Store::new(paths.clone(), clock.clone(), bus.clone()),
+            cache: cache::Cache::new(clock.clone()),
+            scopes: scopes::Registry::new(),
+            net: crate::net::Client::new(),
+            databases: crate::store::plugin_db::Databases::default(),
+            grants: permissions::GrantStore::new(paths.clone(), clock.clone(), bus.clone()),
+            tools: OnceLock::new(),
+            paths,
+            clock,
+            bus,
+            runtime,
+        }
+    }
+}
