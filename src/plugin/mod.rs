@@ -6,6 +6,7 @@ pub mod discover;
 pub mod load;
 pub mod manifest;
 pub mod read;
+pub mod scaffold;
 pub mod set;
 pub mod source;
 pub mod status;
