@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 /// Most call threads at once. They cost nothing while idle; a call that waits for the network holds one.
 const CALL_THREADS: usize = 64;
@@ -329,6 +329,12 @@ impl Host {
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.0.services.bus.subscribe()
+    }
+
+    /// The newest revision of what a reader of the tools sees: a new value for every effective change, several at once as one.
+    #[must_use]
+    pub fn revisions(&self) -> watch::Receiver<u64> {
+        self.0.plugins.revisions()
     }
 
     /// The plugins: status, reload, settings.

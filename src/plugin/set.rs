@@ -21,6 +21,7 @@ use rhai::Map;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use tokio::sync::watch;
 
 /// Rank of tools that the embedding program brings: before every plugin.
 const NATIVE_RANK: u32 = 0;
@@ -63,6 +64,7 @@ pub struct Plugins {
     /// Generation numbers and hashes of earlier runs.
     remembered: Mutex<BTreeMap<String, Mark>>,
     on_live: Mutex<Option<OnLive>>,
+    revision: watch::Sender<u64>,
 }
 
 /// Told of every generation that went live, after the swap: the history listens.
@@ -102,6 +104,7 @@ impl Plugins {
             settled: Condvar::new(),
             remembered: Mutex::new(remembered),
             on_live: Mutex::default(),
+            revision: watch::Sender::new(0),
         })
     }
 
@@ -509,8 +512,15 @@ impl Plugins {
         let revision = next.revision;
         self.snapshot.store(Arc::new(next));
         if changed {
+            self.revision.send_replace(revision);
             self.bus.publish(Event::ToolsChanged { revision });
         }
+    }
+
+    /// The newest revision of what a reader of the tools sees. A listener that is late sees only the last one.
+    #[must_use]
+    pub fn revisions(&self) -> watch::Receiver<u64> {
+        self.revision.subscribe()
     }
 
     /// Loads a plugin's files again now.
@@ -679,7 +689,9 @@ pub(super) fn same_to_a_reader(old: &[Arc<LiveTool>], new: &[Arc<LiveTool>]) -> 
                 && x.hidden == y.hidden
                 && x.writes == y.writes
                 && x.side_effect == y.side_effect
+                && x.permissions == y.permissions
                 && x.network == y.network
+                && a.category == b.category
                 && a.emoji == b.emoji
                 && a.is_gated_off() == b.is_gated_off()
         })
