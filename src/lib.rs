@@ -2,7 +2,11 @@
 
 pub mod app;
 pub mod base;
+#[cfg(feature = "mcp")]
+pub mod doors;
 pub mod host;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod net;
 pub mod plugin;
 pub mod script;

@@ -1,0 +1,15 @@
+//! The MCP door: tools over standard input and output, and over streamable HTTP. The protocol is the official SDK's.
+
+mod door;
+mod list;
+mod progress;
+mod server;
+mod stdio;
+#[cfg(feature = "server")]
+mod web;
+mod wire;
+
+pub use door::Options;
+pub use stdio::stdio;
+#[cfg(feature = "server")]
+pub use web::Web;

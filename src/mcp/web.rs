@@ -1,0 +1,66 @@
+//! MCP over streamable HTTP: one request in, one response or event stream out. Sockets, tokens and addresses are not its affair.
+
+use super::door::{Door, GRACE, Options};
+use super::server::{Listing, Session};
+use super::wire;
+use crate::app::Host;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Largest body of a request.
+pub const BODY: usize = 16 << 20;
+/// How long a session may say nothing before it is forgotten. A client that comes back later starts a new one.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// The MCP endpoint of a server.
+#[derive(Clone)]
+pub struct Web {
+    door: Arc<Door>,
+    service: StreamableHttpService<Session, LocalSessionManager>,
+}
+
+impl Web {
+    /// An endpoint. `Host` and `Origin` are the server's to check, before a request comes here.
+    #[must_use]
+    pub fn new(host: &Host, options: &Options) -> Web {
+        let door = Door::new(host, options);
+        let sessions = {
+            let door = door.clone();
+            move || Ok(Session::new(door.clone(), Listing::Spliced))
+        };
+        let mut manager = LocalSessionManager::default();
+        manager.session_config.keep_alive = Some(IDLE);
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_json_response(true)
+            .with_max_request_body_bytes(BODY + BODY / 8);
+        Web { door, service: StreamableHttpService::new(sessions, Arc::new(manager), config) }
+    }
+
+    /// Answers one request.
+    pub async fn handle(&self, request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
+        let request = request.map(|body| Full::new(wire::prepare(&body).map_or(body, Bytes::from)));
+        let door = self.door.clone();
+        self.service.handle(request).await.map(|body| {
+            body.map_frame(move |frame| {
+                frame.map_data(|data| wire::splice(&data, &door.list.last().json).map_or(data, Bytes::from))
+            })
+            .boxed()
+        })
+    }
+
+    /// Takes nothing more, lets the calls in flight finish for at most 10 seconds, then ends every session.
+    pub async fn close(&self) {
+        self.door.close();
+        self.door.drain(Instant::now() + GRACE).await;
+        self.service.config.cancellation_token.cancel();
+    }
+}
