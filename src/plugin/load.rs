@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// Functions of a documented file that are never tools.
-const NEVER_TOOLS: [&str; 13] = [
+pub(super) const NEVER_TOOLS: [&str; 13] = [
     "execute", "get_tools", "shutdown", "preview", "get_system_context", "init", "run", "say", "stop", "start", "migrate",
     "on_drop", "handle",
 ];

@@ -1,6 +1,7 @@
 //! Writes the first version of a plugin: a tool that works, and a test beside it. It overwrites nothing.
 
 use super::discover::{MANIFEST, Stock};
+use super::load::NEVER_TOOLS;
 use crate::base::error::{Error, Kind as ErrorKind, Result, io};
 use crate::base::file;
 use crate::base::paths::{Paths, valid_plugin_name};
@@ -34,12 +35,6 @@ const TAKEN_NAMES: [&str; 17] = [
     "web", "memory", "knowledge", "people", "goals", "files", "system", "devices", "comms", "media", "meta_danger", "agents",
     "all", "none", "custom", "core", "std",
 ];
-/// Functions that the host calls itself, so that they are never tools.
-const HOST_FUNCTIONS: [&str; 13] = [
-    "execute", "get_tools", "shutdown", "preview", "get_system_context", "init", "run", "say", "stop", "start", "migrate",
-    "on_drop", "handle",
-];
-
 /// The name as it is used: without space around it, in lower case, without `.rhai`.
 ///
 /// # Errors
@@ -61,7 +56,7 @@ pub fn tool_name(plugin: &str) -> String {
     let name = plugin.replace('-', "_");
     if name.starts_with(|c: char| c.is_ascii_digit()) {
         format!("tool_{name}")
-    } else if is_reserved(&name) || HOST_FUNCTIONS.contains(&name.as_str()) {
+    } else if is_reserved(&name) || NEVER_TOOLS.contains(&name.as_str()) {
         format!("{name}_tool")
     } else {
         name
@@ -299,7 +294,7 @@ mod tests {
     }
 
     impl World {
-        fn new(&self, name: &str, form: Form, kind: Kind) -> Result<Vec<String>> {
+        fn make(&self, name: &str, form: Form, kind: Kind) -> Result<Vec<String>> {
             let files = new(&self.paths, &Empty, name, form, kind)?;
             Ok(files.iter().map(|path| self.paths.shown(path)).collect())
         }
@@ -347,7 +342,7 @@ mod tests {
     #[test]
     fn a_tool_file_comes_with_its_test() {
         let w = world();
-        let files = w.new("dice", Form::Documented, Kind::SingleFile).unwrap();
+        let files = w.make("dice", Form::Documented, Kind::SingleFile).unwrap();
         assert_eq!(files, ["user/tools/dice.rhai", "user/tools/tests/dice.rhai"]);
         assert!(w.read("user/tools/tests/dice.rhai").contains("Tests of user/tools/dice.rhai"));
         let found = discover(&w.paths, &[], &Empty);
@@ -357,7 +352,7 @@ mod tests {
     #[test]
     fn a_folder_comes_with_manifest_test_and_readme() {
         let w = world();
-        let files = w.new("unit-price", Form::Explicit, Kind::Folder).unwrap();
+        let files = w.make("unit-price", Form::Explicit, Kind::Folder).unwrap();
         let names = ["tools/unit_price.rhai", "tests/unit_price.rhai", "plugin.json", "README.md"];
         assert_eq!(files, names.map(|name| format!("user/plugins/unit-price/{name}")));
         assert_eq!(w.files(), 4);
@@ -374,17 +369,17 @@ mod tests {
     fn nothing_is_ever_overwritten() {
         for kind in [Kind::SingleFile, Kind::Folder] {
             let w = world();
-            w.new("dice", Form::Documented, kind).unwrap();
+            w.make("dice", Form::Documented, kind).unwrap();
             let before = w.files();
             for again in [Kind::SingleFile, Kind::Folder] {
-                assert_eq!(w.new("Dice", Form::Explicit, again).unwrap_err().kind(), ErrorKind::Conflict);
+                assert_eq!(w.make("Dice", Form::Explicit, again).unwrap_err().kind(), ErrorKind::Conflict);
             }
             assert_eq!(w.files(), before);
         }
         let w = world();
         fs::create_dir_all(w.paths.tools().join("tests")).unwrap();
         fs::write(w.paths.tools().join("tests/dice.rhai"), "mine").unwrap();
-        assert_eq!(w.new("dice", Form::Documented, Kind::SingleFile).unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(w.make("dice", Form::Documented, Kind::SingleFile).unwrap_err().kind(), ErrorKind::Conflict);
         assert_eq!((w.files(), w.read("user/tools/tests/dice.rhai").as_str()), (1, "mine"));
     }
 
@@ -392,7 +387,7 @@ mod tests {
     fn a_shipped_plugin_is_not_replaced_by_accident() {
         let w = world();
         fs::create_dir_all(w.paths.scripts().join("clock")).unwrap();
-        let e = w.new("clock", Form::Documented, Kind::SingleFile).unwrap_err();
+        let e = w.make("clock", Form::Documented, Kind::SingleFile).unwrap_err();
         assert_eq!(e.kind(), ErrorKind::Conflict);
         assert!(e.message().contains("shipped"), "{e}");
         assert_eq!(w.files(), 0);
@@ -410,7 +405,7 @@ mod tests {
         for name in ["dice", "8ball", "match", "unit-price"] {
             let w = world();
             let tool = tool_name(name);
-            w.new(name, Form::Documented, Kind::SingleFile).unwrap();
+            w.make(name, Form::Documented, Kind::SingleFile).unwrap();
             let script = w.read(&format!("user/tools/{name}.rhai"));
             assert_eq!(documented(&script, &tool, "hi", 3), "hi hi hi");
             assert_eq!(documented(&script, &tool, "hi", 1), "hi");
@@ -429,7 +424,7 @@ mod tests {
         for name in ["dice", "8ball", "match"] {
             let w = world();
             let tool = tool_name(name);
-            w.new(name, Form::Explicit, Kind::SingleFile).unwrap();
+            w.make(name, Form::Explicit, Kind::SingleFile).unwrap();
             let script = w.read(&format!("user/tools/{name}.rhai"));
             let engine = Engine::new();
             let ast = engine.compile(&script).unwrap();
@@ -461,7 +456,7 @@ mod tests {
     #[test]
     fn the_tests_compile_and_name_the_tool() {
         let w = world();
-        w.new("unit-price", Form::Documented, Kind::Folder).unwrap();
+        w.make("unit-price", Form::Documented, Kind::Folder).unwrap();
         let test = w.read("user/plugins/unit-price/tests/unit_price.rhai");
         let ast = Engine::new().compile(&test).unwrap();
         let names: Vec<_> = ast.iter_functions().map(|f| f.name).collect();

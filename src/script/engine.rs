@@ -8,7 +8,7 @@ use super::resolver::Resolver;
 use crate::base::error::{Error, Kind};
 use rhai::packages::{Package, StandardPackage};
 use rhai::{
-    Array, Blob, Dynamic, Engine, ImmutableString, LexError, Map, NativeCallContext, OptimizationLevel, Token,
+    Array, Blob, Dynamic, Engine, FnPtr, ImmutableString, LexError, Map, NativeCallContext, OptimizationLevel, Token, Variant,
 };
 
 /// Depth of function calls, shared with nested tool calls.
@@ -18,7 +18,7 @@ pub const EXPRESSION_DEPTH: usize = 128;
 /// Depth of expressions inside functions.
 pub const FUNCTION_EXPRESSION_DEPTH: usize = 64;
 
-/// The name of the hidden function that hands a file's constants to the loader.
+/// The name of the hidden native that hands a file's constants to the loader.
 pub(super) const CONSTANTS: &str = "__constants";
 
 /// Builds the engine with these host modules.
@@ -95,12 +95,16 @@ fn register_language(engine: &mut Engine) {
         Ok(super::value::error_to_dynamic(&error))
     });
     for (name, level) in [("print", "info"), ("debug", "trace")] {
-        engine.register_fn(name, move |call: NativeCallContext, value: Dynamic| -> ImmutableString {
-            if let Ok(ctx) = ctx::any(&call) {
-                ctx.sink.log(level, &value.to_string());
-            }
-            ImmutableString::new()
-        });
+        // The language has one of its own for each of these types, and an exact type wins over any type.
+        log_value::<Dynamic>(engine, name, level);
+        log_value::<()>(engine, name, level);
+        log_value::<bool>(engine, name, level);
+        log_value::<char>(engine, name, level);
+        log_value::<f64>(engine, name, level);
+        log_value::<ImmutableString>(engine, name, level);
+        log_value::<Array>(engine, name, level);
+        log_value::<Map>(engine, name, level);
+        log_value::<FnPtr>(engine, name, level);
     }
     fn elsewhere(call: &NativeCallContext, instead: &str) -> Res<Dynamic> {
         Err(ctx::raise(
@@ -114,6 +118,16 @@ fn register_language(engine: &mut Engine) {
     engine.register_fn("parse_json", |call: NativeCallContext, _: &str| elsewhere(&call, "json::decode(text)"));
     engine.register_fn("to_json", |call: NativeCallContext, _: Map| elsewhere(&call, "json::encode(value)"));
     engine.register_fn("to_json", |call: NativeCallContext, _: Array| elsewhere(&call, "json::encode(value)"));
+}
+
+/// `print` and `debug` of one type go to the log of whoever runs the script.
+fn log_value<T: Variant + Clone>(engine: &mut Engine, name: &str, level: &'static str) {
+    engine.register_fn(name, move |call: NativeCallContext, value: T| -> ImmutableString {
+        if let Ok(ctx) = ctx::any(&call) {
+            ctx.sink.log(level, &Dynamic::from(value).to_string());
+        }
+        ImmutableString::new()
+    });
 }
 
 fn len_of(len: i64) -> usize {

@@ -9,7 +9,7 @@ use super::lint::{Import, Outline};
 use super::resolver::{self, Source};
 use crate::base::error::{Error, Kind, Result};
 use rhai::{
-    AST, Dynamic, Engine, EvalAltResult, FnAccess, GlobalRuntimeState, Module, NativeCallContext, Position, Scope, Shared,
+    AST, Dynamic, Engine, EvalAltResult, Expr, FnAccess, GlobalRuntimeState, Module, NativeCallContext, Position, Scope, Shared,
     Stmt,
 };
 use std::collections::BTreeMap;
@@ -104,16 +104,27 @@ pub(super) fn compile(engine: &Engine, source: &Source) -> Result<AST, Box<EvalA
 /// Compiles an entry file with one more statement at its end, which sees every top-level constant: they are private to
 /// the file otherwise.
 fn compile_entry(engine: &Engine, source: &Source) -> Result<AST, Box<EvalAltResult>> {
-    let tail = format!("\n;{CONSTANTS}();");
-    if let Ok(mut ast) = engine.compile_scripts_with_scope(&Scope::new(), [&*source.text, &tail])
-        && matches!(ast.statements().last(), Some(Stmt::FnCall(call, _)) if call.name == CONSTANTS)
-    {
-        ast.set_source(&*source.name);
-        return Ok(ast);
-    }
-    // An error is told as if nothing had been added; and a comment that is never closed swallowed the addition.
-    let mut ast = compile(engine, source)?;
-    ast.combine(engine.compile(&tail).map_err(parsing)?);
+    let together = |tail: &str| {
+        let ast = engine.compile_scripts_with_scope(&Scope::new(), [&*source.text, tail]).ok()?;
+        let Some(Stmt::Expr(last)) = ast.statements().last() else { return None };
+        matches!(&**last, Expr::FnCall(call, _) if call.name == CONSTANTS).then_some(ast)
+    };
+    let mut ast = match together(&format!("\n;{CONSTANTS}();")) {
+        Some(ast) if ast.has_functions() => ast,
+        found => {
+            // The language keeps constants only where there is a function to read them.
+            let tail = format!("\n;{CONSTANTS}();private fn {CONSTANTS}(a) {{}}");
+            match found.and_then(|_| together(&tail)) {
+                Some(ast) => ast,
+                None => {
+                    // An error is told as if nothing had been added; and a comment that is never closed swallowed the tail.
+                    let mut ast = compile(engine, source)?;
+                    ast.combine(engine.compile(&tail).map_err(parsing)?);
+                    ast
+                }
+            }
+        }
+    };
     ast.set_source(&*source.name);
     Ok(ast)
 }
@@ -173,7 +184,7 @@ fn module_doc(doc: &str) -> String {
 pub fn functions(ast: &AST) -> Vec<Function> {
     let mut out: Vec<Function> = ast
         .iter_functions()
-        .filter(|f| !f.name.starts_with("anon$"))
+        .filter(|f| !f.name.starts_with("anon$") && f.name != CONSTANTS)
         .map(|f| {
             let at = ast
                 .shared_lib()

@@ -43,10 +43,10 @@ pub fn parse(text: &str) -> Result<Map<String, Value>, Error> {
     match value {
         Value::Object(map) => Ok(map),
         Value::Null => Ok(Map::new()),
-        Value::String(inner) if inner.trim_start().starts_with('{') => Err(Error::invalid(
-            "arguments must be a JSON object, got a text that holds one",
-        )
-        .hint("send the object itself, not the object as text")),
+        Value::String(inner) if inner.trim_start().starts_with('{') => {
+            Err(Error::invalid("arguments must be a JSON object, got a text that holds one")
+                .hint("send the object itself, not the object as text"))
+        }
         other => Err(Error::invalid(format!("arguments must be a JSON object, got {}", schema::describe(&other)))
             .hint("send an object that names each argument, such as {\"city\": \"Oslo\"}, or {} for none")),
     }
@@ -86,7 +86,9 @@ impl Spec {
         });
         match made {
             Ok(compiled) => Ok(compiled),
-            Err(reason) => Err(Error::internal(format!("the parameters of `{}` cannot be checked: {reason}", self.name))),
+            Err(reason) => {
+                Err(Error::internal(format!("the parameters of `{}` cannot be checked: {reason}", self.name)))
+            }
         }
     }
 }
@@ -241,7 +243,8 @@ mod tests {
 
     #[test]
     fn text_of_every_kind_arrives_as_it_was_sent() {
-        for text in ["×→中文", "e\u{301}", "\u{202e}שלום", "👩‍👩‍👧", "\u{0}", "\u{7f}", "\u{10ffff}"] {
+        for text in ["×→中文", "e\u{301}", "\u{202e}שלום", "👩‍👩‍👧", "\u{0}", "\u{7f}", "\u{10ffff}"]
+        {
             let sent = json!({ "t": text });
             let spec = tool(json!({ "type": "object", "properties": { "t": { "type": "string" } } }));
             assert_eq!(Value::Object(prepare(&spec, parse(&sent.to_string()).unwrap()).unwrap()), sent);
@@ -283,8 +286,10 @@ mod tests {
 
     #[test]
     fn coercion_and_defaults_come_before_validation() {
-        let spec = tool(json!({ "type": "object", "additionalProperties": false, "required": ["sides"], "properties": {
-            "sides": { "type": "integer", "minimum": 2, "default": 6 }, "count": { "type": "integer", "default": 1 } } }));
+        let spec = tool(
+            json!({ "type": "object", "additionalProperties": false, "required": ["sides"], "properties": {
+            "sides": { "type": "integer", "minimum": 2, "default": 6 }, "count": { "type": "integer", "default": 1 } } }),
+        );
         let rows = [
             (json!({}), json!({ "sides": 6, "count": 1 })),
             (json!({ "sides": "20" }), json!({ "sides": 20, "count": 1 })),
@@ -305,15 +310,20 @@ mod tests {
 
     #[test]
     fn every_bad_argument_is_told_with_path_expected_got_and_an_example() {
-        let spec = tool(json!({ "type": "object", "additionalProperties": false, "required": ["sides", "show", "who"], "properties": {
+        let spec = tool(
+            json!({ "type": "object", "additionalProperties": false, "required": ["sides", "show", "who"], "properties": {
             "sides": { "type": "integer", "minimum": 2, "maximum": 1000 },
             "show": { "enum": ["sum", "list"] },
             "who": { "type": "string", "minLength": 1, "maxLength": 20 },
             "on": { "type": "boolean" },
             "tags": { "type": "array", "items": { "type": "string" } },
             "at": { "type": "object", "required": ["lat"], "properties": { "lat": { "type": "number", "maximum": 90 } } },
-        } }));
-        let message = refusal(&spec, &json!({ "sides": "many", "show": "both", "on": "maybe", "tags": ["a", 1], "at": { "lat": 91 }, "colour": 1, "hwo": "x" }));
+        } }),
+        );
+        let message = refusal(
+            &spec,
+            &json!({ "sides": "many", "show": "both", "on": "maybe", "tags": ["a", 1], "at": { "lat": 91 }, "colour": 1, "hwo": "x" }),
+        );
         let lines: Vec<&str> = message.lines().collect();
         assert_eq!(lines[0], "8 arguments of `roll_dice` do not fit");
         for line in [
@@ -342,9 +352,17 @@ mod tests {
             (json!({ "type": "string", "minLength": 2, "maxLength": 2 }), json!("a"), "a text of exactly 2 characters"),
             (json!({ "type": "string", "pattern": "^a+$" }), json!("b"), "a text that matches /^a+$/"),
             (json!({ "type": ["string", "null"] }), json!(1), "a text or null"),
-            (json!({ "type": "array", "items": { "type": "integer" }, "minItems": 2 }), json!([1]), "a list, each item an integer, with at least 2 items"),
+            (
+                json!({ "type": "array", "items": { "type": "integer" }, "minItems": 2 }),
+                json!([1]),
+                "a list, each item an integer, with at least 2 items",
+            ),
             (json!({ "const": 4 }), json!(5), "4"),
-            (json!({ "anyOf": [{ "type": "integer" }, { "type": "boolean" }] }), json!("x"), "an integer, or true or false"),
+            (
+                json!({ "anyOf": [{ "type": "integer" }, { "type": "boolean" }] }),
+                json!("x"),
+                "an integer, or true or false",
+            ),
             (json!({ "$ref": "#/$defs/small" }), json!(9), "an integer at most 5"),
             (json!({ "type": "object", "required": ["a"] }), json!(9), "an object with `a`"),
             (json!(false), json!(1), "nothing here"),
@@ -359,7 +377,9 @@ mod tests {
 
     #[test]
     fn a_rejection_stays_short_however_long_the_value() {
-        let spec = tool(json!({ "type": "object", "additionalProperties": false, "properties": { "n": { "type": "integer" } } }));
+        let spec = tool(
+            json!({ "type": "object", "additionalProperties": false, "properties": { "n": { "type": "integer" } } }),
+        );
         let mut given = map(&json!({ "n": ["y".repeat(100_000)] }));
         for i in 0..100 {
             given.insert(format!("extra{i}"), json!(1));
@@ -371,7 +391,9 @@ mod tests {
 
     #[test]
     fn the_authors_example_is_shown_where_it_fits() {
-        let mut spec = tool(json!({ "type": "object", "required": ["x"], "properties": { "x": { "type": "string", "pattern": "^[A-Z]{3}$" } } }));
+        let mut spec = tool(
+            json!({ "type": "object", "required": ["x"], "properties": { "x": { "type": "string", "pattern": "^[A-Z]{3}$" } } }),
+        );
         assert!(!refusal(&spec, &json!({})).contains("example:"));
         spec.examples = vec![Example { arguments: json!({ "x": "OSL" }), expect: String::new(), line: 1 }];
         assert!(refusal(&spec, &json!({})).ends_with("example: {\"x\":\"OSL\"}"));
@@ -379,7 +401,9 @@ mod tests {
 
     #[test]
     fn a_pattern_that_explodes_ends_in_a_refusal_not_in_a_hang() {
-        let spec = tool(json!({ "type": "object", "properties": { "x": { "type": "string", "pattern": "^(?=(a+)+$)(a+)+b$" } } }));
+        let spec = tool(
+            json!({ "type": "object", "properties": { "x": { "type": "string", "pattern": "^(?=(a+)+$)(a+)+b$" } } }),
+        );
         let _ = prepare(&spec, map(&json!({ "x": format!("{}!", "a".repeat(5_000)) })));
     }
 }

@@ -27,12 +27,16 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
         ("string" | "integer" | "number" | "boolean" | "array" | "object", None) => Ok(json!({ "type": word })),
         ("integer", Some(range)) => bounded("integer", "minimum", "maximum", range, |n| whole(n).map(Value::from)),
         ("number", Some(range)) => bounded("number", "minimum", "maximum", range, number),
-        ("string", Some(range)) => bounded("string", "minLength", "maxLength", range, |n| {
-            whole(n).filter(|n| *n >= 0).map(Value::from)
-        }),
-        ("boolean" | "array" | "object", Some(range)) => Err(format!("`{word}` takes no range, but `{}` follows", cut(range, 40))),
+        ("string", Some(range)) => {
+            bounded("string", "minLength", "maxLength", range, |n| whole(n).filter(|n| *n >= 0).map(Value::from))
+        }
+        ("boolean" | "array" | "object", Some(range)) => {
+            Err(format!("`{word}` takes no range, but `{}` follows", cut(range, 40)))
+        }
         ("", _) => Err("the type is empty".to_owned()),
-        _ if text.contains('|') => Err(format!("the words of `{}` must stand in double quotes: \"a\"|\"b\"", cut(text, 60))),
+        _ if text.contains('|') => {
+            Err(format!("the words of `{}` must stand in double quotes: \"a\"|\"b\"", cut(text, 60)))
+        }
         _ => Err(format!("the type `{}` is unknown{}", cut(word, 40), meant(word))),
     }
 }
@@ -72,8 +76,15 @@ fn words(text: &str) -> Result<Value, String> {
     }
 }
 
-fn bounded(kind: &str, least: &str, most: &str, range: &str, read: impl Fn(&str) -> Option<Value>) -> Result<Value, String> {
-    let wrong = || format!("`{}` is no range for {kind}; write {kind} 2..10, {kind} 2.. or {kind} ..10", cut(range, 40));
+fn bounded(
+    kind: &str,
+    least: &str,
+    most: &str,
+    range: &str,
+    read: impl Fn(&str) -> Option<Value>,
+) -> Result<Value, String> {
+    let wrong =
+        || format!("`{}` is no range for {kind}; write {kind} 2..10, {kind} 2.. or {kind} ..10", cut(range, 40));
     let (from, to) = range.split_once("..").ok_or_else(wrong)?;
     let bound = |text: &str| match text.trim() {
         "" => Ok(None),
@@ -120,7 +131,8 @@ fn number(text: &str) -> Option<Value> {
 /// Reads one JSON value at the start of `text` and returns what follows it.
 pub(super) fn json_prefix(text: &str) -> Result<(Value, &str), String> {
     let end = json_end(text).ok_or_else(|| format!("`{}` does not end", cut(text, 60)))?;
-    let value = json::parse(&text[..end]).map_err(|e| format!("`{}` is not JSON: {}", cut(&text[..end], 60), e.message))?;
+    let value =
+        json::parse(&text[..end]).map_err(|e| format!("`{}` is not JSON: {}", cut(&text[..end], 60), e.message))?;
     Ok((value, &text[end..]))
 }
 
@@ -174,8 +186,13 @@ pub(super) fn default<'a>(schema: &Value, text: &'a str) -> Result<(Value, &'a s
         _ if word.is_empty() && kind != "string" => return Err("nothing stands after `=`".to_owned()),
         "string" => Value::String(word.to_owned()),
         "integer" => whole(word).map(Value::from).ok_or_else(|| {
-            let digits = !word.is_empty() && word.trim_start_matches(['-', '+']).bytes().all(|b| b.is_ascii_digit() || b == b'_');
-            if digits { format!("`{}` does not fit into 64 bits", cut(word, 40)) } else { format!("`{}` is no integer", cut(word, 40)) }
+            let digits = !word.is_empty()
+                && word.trim_start_matches(['-', '+']).bytes().all(|b| b.is_ascii_digit() || b == b'_');
+            if digits {
+                format!("`{}` does not fit into 64 bits", cut(word, 40))
+            } else {
+                format!("`{}` is no integer", cut(word, 40))
+            }
         })?,
         "number" => number(word).ok_or_else(|| format!("`{}` is no number", cut(word, 40)))?,
         "boolean" => match word {
@@ -256,7 +273,8 @@ fn shape(text: &str) -> Result<Value, String> {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for field in split_fields(text) {
-        let (name, kind) = field.split_once(':').ok_or_else(|| format!("expected `name: type`, got `{}`", cut(field.trim(), 40)))?;
+        let (name, kind) =
+            field.split_once(':').ok_or_else(|| format!("expected `name: type`, got `{}`", cut(field.trim(), 40)))?;
         let name = name.trim();
         let (name, optional) = name.strip_suffix('?').map_or((name, false), |n| (n, true));
         if !is_identifier(name) {
@@ -304,7 +322,8 @@ fn split_fields(text: &str) -> Vec<&str> {
 
 /// Whether `name` could name a parameter.
 pub(super) fn is_identifier(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 #[cfg(test)]

@@ -78,24 +78,36 @@ pub fn decide(request: &Request<'_>) -> Verdict {
         return Err(not_offered(name, allowed));
     }
     if request.depth > NESTING {
-        return Err(Error::new(Kind::Quota, format!("`{name}` would be the call number {} inside another; tools call tools at most {NESTING} deep", request.depth))
-            .hint("call the tool from the tool that the model called"));
+        return Err(Error::new(
+            Kind::Quota,
+            format!(
+                "`{name}` would be the call number {} inside another; tools call tools at most {NESTING} deep",
+                request.depth
+            ),
+        )
+        .hint("call the tool from the tool that the model called"));
     }
     if let Some(setting) = request.gated_off {
         return Err(Error::new(Kind::Disabled, format!("the tool `{name}` is off while the setting `{setting}` is"))
             .hint(format!("type: lapidary settings set {} {setting} true", request.plugin)));
     }
     if request.panicked {
-        return Err(Error::new(Kind::Disabled, format!("the plugin `{}` is quarantined: the host failed too often while it ran", request.plugin))
-            .hint(format!("type: lapidary reload {}, and report the fault", request.plugin)));
+        return Err(Error::new(
+            Kind::Disabled,
+            format!("the plugin `{}` is quarantined: the host failed too often while it ran", request.plugin),
+        )
+        .hint(format!("type: lapidary reload {}, and report the fault", request.plugin)));
     }
     privacy(request)?;
     // A scope that nobody registered closes nothing.
     if let Some(scope) = category_scope(request.category)
         && request.scopes.get(scope).is_ok_and(|value| value.is_none())
     {
-        return Err(Error::new(Kind::Disabled, format!("the tool `{name}` needs the scope `{scope}`, which is closed in this chat"))
-            .hint(format!("choose a {scope} scope in the chat's settings, or answer without this tool")));
+        return Err(Error::new(
+            Kind::Disabled,
+            format!("the tool `{name}` needs the scope `{scope}`, which is closed in this chat"),
+        )
+        .hint(format!("choose a {scope} scope in the chat's settings, or answer without this tool")));
     }
     permissions(request)
 }
@@ -145,20 +157,31 @@ fn permissions(request: &Request<'_>) -> Verdict {
     let missing: Vec<Permission> = declared.iter().copied().filter(|p| !request.grants.allows(p)).collect();
     match missing.as_slice() {
         [] => {}
-        [one] => return Err(Missing { permission: *one, names: Vec::new() }.error(plugin).context(format!("`{}`", request.tool.name))),
+        [one] => {
+            return Err(Missing { permission: *one, names: Vec::new() }
+                .error(plugin)
+                .context(format!("`{}`", request.tool.name)));
+        }
         several => {
             let words: Vec<String> = several.iter().map(|p| format!("`{p}`")).collect();
             let commands: Vec<String> = several.iter().map(|p| format!("lapidary grant {plugin} {p}")).collect();
-            return Err(Error::denied(format!("`{}`: the plugin `{plugin}` does not hold {}", request.tool.name, words.join(", ")))
-                .hint(format!("type: {}", commands.join("; ")))
-                .with_user_action(format!("grant {} to the plugin `{plugin}`", words.join(", "))));
+            return Err(Error::denied(format!(
+                "`{}`: the plugin `{plugin}` does not hold {}",
+                request.tool.name,
+                words.join(", ")
+            ))
+            .hint(format!("type: {}", commands.join("; ")))
+            .with_user_action(format!("grant {} to the plugin `{plugin}`", words.join(", "))));
         }
     }
     if let Held::Only(held) = request.held
         && let Some(lacking) = declared.iter().find(|p| !held.contains(p))
     {
-        return Err(Error::denied(format!("`{}` needs `{lacking}`, which the caller does not hold", request.tool.name))
-            .hint(format!("an administrator can give `{lacking}` to the person this runs for")));
+        return Err(Error::denied(format!(
+            "`{}` needs `{lacking}`, which the caller does not hold",
+            request.tool.name
+        ))
+        .hint(format!("an administrator can give `{lacking}` to the person this runs for")));
     }
     Ok(())
 }
@@ -182,7 +205,9 @@ pub fn unknown<'a>(
         return error.hint(match why {
             Absence::Off => format!("the plugin `{plugin}` is off; type: lapidary enable {plugin}"),
             Absence::Failed(_) => format!("the plugin `{plugin}` does not load; type: lapidary info {plugin}"),
-            Absence::Refused(_) => format!("the plugin `{plugin}` was refused over a name; type: lapidary info {plugin}"),
+            Absence::Refused(_) => {
+                format!("the plugin `{plugin}` was refused over a name; type: lapidary info {plugin}")
+            }
         });
     }
     let close = names::did_you_mean(wanted, names.iter().copied(), 3);
@@ -302,7 +327,9 @@ mod tests {
         let all: BTreeSet<Permission> = Permission::ALL.iter().copied().collect();
         let notes: BTreeSet<Permission> = [ReadNotes].into();
         let none = BTreeSet::new();
-        let rows: Vec<(&[Permission], &[&str], Held<'_>, Option<&str>)> = vec![
+        // declared by the tool, granted to the plugin, held by the caller, the word of the refusal
+        type Row<'a> = (&'a [Permission], &'a [&'a str], Held<'a>, Option<&'a str>);
+        let rows: Vec<Row<'_>> = vec![
             (&[], &[], Held::Everything, None),
             (&[], &[], Held::Only(&none), None),
             (&[ReadNotes], &["READ_NOTES"], Held::Everything, None),
@@ -352,7 +379,10 @@ mod tests {
         let record = Record { denied: ["READ_NOTES".to_owned()].into(), ..Record::default() };
         let grants = effective(&record, &declared);
         let tool = spec(Locality::Local, &[Permission::ReadNotes]);
-        assert_eq!(decide(&request(&tool, &ScopeValues::default(), &grants)).unwrap_err().kind(), Kind::PermissionDenied);
+        assert_eq!(
+            decide(&request(&tool, &ScopeValues::default(), &grants)).unwrap_err().kind(),
+            Kind::PermissionDenied
+        );
     }
 
     #[test]

@@ -48,7 +48,10 @@ impl Handles {
         let handle = format!("{PREFIX}{}", &random[16..]);
         let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while shelf.bytes + text.len() > MAX_ALL {
-            let Some(oldest) = shelf.texts.iter().min_by_key(|(_, kept)| kept.used).map(|(handle, _)| handle.clone()) else { break };
+            let Some(oldest) = shelf.texts.iter().min_by_key(|(_, kept)| kept.used).map(|(handle, _)| handle.clone())
+            else {
+                break;
+            };
             if let Some(gone) = shelf.texts.remove(&oldest) {
                 shelf.bytes -= gone.text.len();
             }
@@ -76,7 +79,8 @@ impl Handles {
         };
         let Some(text) = text else {
             let shown: String = handle.chars().take(40).flat_map(char::escape_debug).collect();
-            return Err(Error::not_found(format!("there is no text behind `{shown}` any more")).hint("call the tool again, with a narrower request"));
+            return Err(Error::not_found(format!("there is no text behind `{shown}` any more"))
+                .hint("call the tool again, with a narrower request"));
         };
         let total = text.chars().count();
         let start = text.char_indices().nth(offset).map_or(text.len(), |(at, _)| at);

@@ -42,10 +42,7 @@ fn shorten(name: &str) -> String {
 /// What is left of a name when case, `-`, `_` and `.` do not count. Two tools with one folded name collide.
 #[must_use]
 pub fn fold(name: &str) -> String {
-    name.chars()
-        .filter(|c| !matches!(c, '-' | '_' | '.'))
-        .flat_map(char::to_lowercase)
-        .collect()
+    name.chars().filter(|c| !matches!(c, '-' | '_' | '.')).flat_map(char::to_lowercase).collect()
 }
 
 /// The names closest to `wanted`, best first, at most `limit`; only those close enough to be a slip.

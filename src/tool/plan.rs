@@ -65,7 +65,8 @@ impl Plan {
                     default: property.get("default").cloned(),
                     null_is_absent: !required && refuses_null(property),
                 };
-                let idle = matches!(property.rule, Rule::Keep) && property.default.is_none() && !property.null_is_absent;
+                let idle =
+                    matches!(property.rule, Rule::Keep) && property.default.is_none() && !property.null_is_absent;
                 (!idle).then_some(property)
             })
             .collect();
@@ -152,7 +153,9 @@ impl Rule {
                 if let (Value::String(text), Rule::Integer { .. } | Rule::Number) = (&*value, &**rule) {
                     match split(text, rule) {
                         Ok(list) => *value = list,
-                        Err(expected) => misfits.push(Misfit { pointer: pointer.clone(), expected, got: describe(value) }),
+                        Err(expected) => {
+                            misfits.push(Misfit { pointer: pointer.clone(), expected, got: describe(value) })
+                        }
                     }
                 } else if let Value::Array(list) = value {
                     for (index, item) in list.iter_mut().enumerate() {
@@ -235,7 +238,9 @@ fn whole(float: f64) -> Value {
 
 fn number(value: &Value) -> Result<Option<Value>, String> {
     match value {
-        Value::Number(n) if n.is_u64() && !n.is_i64() => Err("a number; whole numbers go to 9223372036854775807".to_owned()),
+        Value::Number(n) if n.is_u64() && !n.is_i64() => {
+            Err("a number; whole numbers go to 9223372036854775807".to_owned())
+        }
         Value::String(text) => match text.trim().parse::<f64>().ok().and_then(Number::from_f64) {
             Some(number) => Ok(Some(Value::Number(number))),
             None => Err("a number".to_owned()),

@@ -62,10 +62,14 @@ fn read(schema: &Value, error: &ValidationError<'_>, faults: &mut Vec<Misfit>) {
     match error.kind() {
         ValidationErrorKind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
-            let expected = owner.get("properties").and_then(|p| p.get(name)).map_or_else(|| "a value".to_owned(), |p| expected(schema, p));
+            let expected = owner
+                .get("properties")
+                .and_then(|p| p.get(name))
+                .map_or_else(|| "a value".to_owned(), |p| expected(schema, p));
             faults.push(Misfit { pointer: below(name), expected, got: "nothing; it is required".to_owned() });
         }
-        ValidationErrorKind::AdditionalProperties { unexpected } | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
             let known: Vec<&str> = owner
                 .get("properties")
                 .and_then(Value::as_object)
@@ -105,7 +109,9 @@ fn expected_at(root: &Value, schema: &Value, depth: usize) -> String {
     if depth > 3 {
         return "a value that fits the schema".to_owned();
     }
-    if let Some(target) = schema.get("$ref").and_then(Value::as_str).and_then(|r| r.strip_prefix('#')).and_then(|p| root.pointer(p)) {
+    if let Some(target) =
+        schema.get("$ref").and_then(Value::as_str).and_then(|r| r.strip_prefix('#')).and_then(|p| root.pointer(p))
+    {
         return expected_at(root, target, depth + 1);
     }
     if schema == &Value::Bool(false) {
@@ -221,7 +227,9 @@ fn sample(root: &Value, schema: &Value, wanted: Option<&[&str]>, depth: usize) -
         return sample(root, root.pointer(target.strip_prefix('#')?)?, None, depth + 1);
     }
     let given = schema.get("const").or_else(|| schema.get("default"));
-    let given = given.or_else(|| schema.get("examples").and_then(|e| e.get(0))).or_else(|| schema.get("enum").and_then(|e| e.get(0)));
+    let given = given
+        .or_else(|| schema.get("examples").and_then(|e| e.get(0)))
+        .or_else(|| schema.get("enum").and_then(|e| e.get(0)));
     if let Some(value) = given {
         return Some(value.clone());
     }
@@ -276,7 +284,8 @@ fn sample_text(schema: &Value) -> Value {
         _ => "text",
     };
     let least = schema.get("minLength").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-    let most = schema.get("maxLength").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+    let most =
+        schema.get("maxLength").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
     let mut text: String = text.chars().take(most).collect();
     while text.len() < least.min(EXAMPLE) {
         text.push('x');

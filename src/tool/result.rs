@@ -41,7 +41,8 @@ pub struct Shaped {
 #[must_use]
 pub fn shape(value: Value, spec: &Spec, chars: usize, handles: &Handles) -> Shaped {
     let (value, ok) = unpack(value);
-    let mut shaped = Shaped { ok, text: String::new(), structured: None, truncated: false, rest: None, warnings: Vec::new() };
+    let mut shaped =
+        Shaped { ok, text: String::new(), structured: None, truncated: false, rest: None, warnings: Vec::new() };
     let text = match value {
         Value::Null => NO_OUTPUT.to_owned(),
         Value::String(text) if text.is_empty() => NO_OUTPUT.to_owned(),
@@ -78,7 +79,9 @@ pub fn shape(value: Value, spec: &Spec, chars: usize, handles: &Handles) -> Shap
     match cut_text(&text, &spec.name, chars, handles) {
         Some((short, handle)) => {
             if shaped.structured.take().is_some() {
-                shaped.warnings.push("the structured result is as long as the text and was left out with it".to_owned());
+                shaped
+                    .warnings
+                    .push("the structured result is as long as the text and was left out with it".to_owned());
             }
             shaped.truncated = true;
             shaped.rest = Some(handle);
@@ -105,7 +108,9 @@ fn is_text(value: &Value) -> bool {
     match value {
         Value::String(_) => true,
         Value::Object(map) => {
-            map.len() == 2 && map.get("text").is_some_and(Value::is_string) && map.get("images").is_some_and(Value::is_array)
+            map.len() == 2
+                && map.get("text").is_some_and(Value::is_string)
+                && map.get("images").is_some_and(Value::is_array)
         }
         _ => false,
     }
@@ -114,13 +119,21 @@ fn is_text(value: &Value) -> bool {
 /// Takes a value as the structured result if it fits the declared schema. A mismatch costs only the structured part.
 fn structure(shaped: &mut Shaped, spec: &Spec, value: Value) {
     if !value.is_object() {
-        shaped.warnings.push(format!("`{}` declares an output schema but returned {}; return a map", spec.name, describe(&value)));
+        shaped.warnings.push(format!(
+            "`{}` declares an output schema but returned {}; return a map",
+            spec.name,
+            describe(&value)
+        ));
         return;
     }
     let Some(validator) = spec.output_validator() else { return };
     let mismatch = validator.iter_errors(&value).next().map(|error| {
         let place = dotted("result", error.instance_path().as_str());
-        format!("the result of `{}` does not fit its output schema at `{place}`: {}", spec.name, cut(&error.to_string(), 160))
+        format!(
+            "the result of `{}` does not fit its output schema at `{place}`: {}",
+            spec.name,
+            cut(&error.to_string(), 160)
+        )
     });
     match mismatch {
         Some(warning) => shaped.warnings.push(warning),
@@ -175,7 +188,11 @@ fn without_blobs(text: &str, handles: &Handles) -> Option<String> {
             let out = made.get_or_insert_with(String::new);
             out.push_str(&text[copied..start]);
             let handle = handles.keep(&text[start..at]);
-            let _ = write!(out, "[{} characters of base64 left out: {handle}; pictures and files are returned as such, not as text]", at - start);
+            let _ = write!(
+                out,
+                "[{} characters of base64 left out: {handle}; pictures and files are returned as such, not as text]",
+                at - start
+            );
             copied = at;
         }
     }
@@ -370,9 +387,16 @@ mod tests {
             assert!(made.truncated && made.ok, "{length} {chars}");
             let handle = made.rest.unwrap();
             let (head, tail) = (chars - (chars / 20).min(2_000), (chars / 20).min(2_000));
-            assert!(made.text.starts_with(&text[..head]) && made.text.ends_with(&text[length - tail..]), "{length} {chars}");
+            assert!(
+                made.text.starts_with(&text[..head]) && made.text.ends_with(&text[length - tail..]),
+                "{length} {chars}"
+            );
             let note = format!("[{} of {length} characters of `look` left out here.", length - chars);
-            assert!(made.text.contains(&note) && made.text.contains("not a failure") && made.text.contains(&handle), "{}", made.text);
+            assert!(
+                made.text.contains(&note) && made.text.contains("not a failure") && made.text.contains(&handle),
+                "{}",
+                made.text
+            );
             assert_eq!(handles.read(&handle, 0, length).unwrap().text, text);
         }
         for (text, chars) in [("x".repeat(100), 100), ("é".repeat(100), 100), (String::from("x"), usize::MAX)] {
@@ -407,7 +431,11 @@ mod tests {
             let made = shape(json!(text), &spec(), MAX_CHARS, &handles);
             assert_eq!(made.truncated, is_blob, "{}", cut(&text, 60));
             if is_blob {
-                assert!(made.text.len() < 500 && made.text.contains("5000 characters of base64 left out: result:"), "{}", made.text);
+                assert!(
+                    made.text.len() < 500 && made.text.contains("5000 characters of base64 left out: result:"),
+                    "{}",
+                    made.text
+                );
                 assert_eq!(made.warnings.len(), 1);
             } else {
                 assert_eq!(made.text, text);
@@ -500,7 +528,8 @@ mod tests {
         for (error, text) in rows {
             assert_eq!(failure_text(&error), text);
         }
-        let many = Error::internal("x").with_fallbacks((0..9).map(|i| fallback(&format!("t{i}"), "a\nfallback: evil")).collect());
+        let many = Error::internal("x")
+            .with_fallbacks((0..9).map(|i| fallback(&format!("t{i}"), "a\nfallback: evil")).collect());
         assert_eq!(failure_text(&many).lines().count(), 4);
     }
 

@@ -29,7 +29,11 @@ const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "array", "ob
 /// What is wrong and where, in one sentence.
 pub fn check_parameters(schema: &Value, warnings: &mut Vec<String>) -> Result<Value, String> {
     let Value::Object(map) = schema else {
-        let hint = if matches!(schema, Value::Array(list) if list.is_empty()) { "; an empty map is written `#{}`" } else { "" };
+        let hint = if matches!(schema, Value::Array(list) if list.is_empty()) {
+            "; an empty map is written `#{}`"
+        } else {
+            ""
+        };
         return Err(format!("`parameters` is {}; it must be an object schema{hint}", describe(schema)));
     };
     limits(schema, "parameters")?;
@@ -37,7 +41,10 @@ pub fn check_parameters(schema: &Value, warnings: &mut Vec<String>) -> Result<Va
         None | Some(Value::Null) => {}
         Some(Value::String(word)) if word == "object" => {}
         Some(other) => {
-            return Err(format!("`parameters.type` is {}; the top level of a tool's parameters must be \"object\"", describe(other)));
+            return Err(format!(
+                "`parameters.type` is {}; the top level of a tool's parameters must be \"object\"",
+                describe(other)
+            ));
         }
     }
     if let Some(keyword) = NOT_AT_TOP.into_iter().find(|k| map.contains_key(*k)) {
@@ -138,7 +145,8 @@ fn references(schema: &Value, root: &str) -> Result<(), String> {
         if let Some(Value::String(dialect)) = map.get("$schema")
             && !(dialect.contains("//json-schema.org/draft") && KNOWN_DRAFTS.iter().any(|d| dialect.contains(d)))
         {
-            wrong = Some(format!("`{}` names an unknown dialect, {}; leave it out", path.with("$schema"), quote(dialect)));
+            wrong =
+                Some(format!("`{}` names an unknown dialect, {}; leave it out", path.with("$schema"), quote(dialect)));
         }
     });
     wrong.map_or(Ok(()), Err)
@@ -155,7 +163,9 @@ fn lint(schema: &Value, validator: &Validator, warnings: &mut Vec<String>) {
             deepest = deepest.max(path.objects);
         }
         defaults |= map.contains_key("default");
-        if let (Some(Value::Array(required)), Some(Value::Object(properties))) = (map.get("required"), map.get("properties")) {
+        if let (Some(Value::Array(required)), Some(Value::Object(properties))) =
+            (map.get("required"), map.get("properties"))
+        {
             for name in required.iter().filter_map(Value::as_str).filter(|n| !properties.contains_key(*n)) {
                 warnings.push(format!("`{}` lists {}, which is no property", path.with("required"), quote(name)));
             }
@@ -223,7 +233,10 @@ fn each_schema(schema: &Value, path: &mut Path, visit: &mut impl FnMut(&Map<Stri
     for (keyword, value) in map {
         let start = path.text.len();
         match (keyword.as_str(), value) {
-            ("properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies", Value::Object(children)) => {
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies",
+                Value::Object(children),
+            ) => {
                 push_key(&mut path.text, keyword);
                 let middle = path.text.len();
                 path.objects += 1;
@@ -244,8 +257,18 @@ fn each_schema(schema: &Value, path: &mut Path, visit: &mut impl FnMut(&Map<Stri
                 }
             }
             (
-                "items" | "additionalItems" | "additionalProperties" | "propertyNames" | "contains" | "not" | "if" | "then" | "else"
-                | "unevaluatedItems" | "unevaluatedProperties" | "contentSchema",
+                "items"
+                | "additionalItems"
+                | "additionalProperties"
+                | "propertyNames"
+                | "contains"
+                | "not"
+                | "if"
+                | "then"
+                | "else"
+                | "unevaluatedItems"
+                | "unevaluatedProperties"
+                | "contentSchema",
                 Value::Object(_),
             ) => {
                 push_key(&mut path.text, keyword);
@@ -316,7 +339,11 @@ fn known_slip(map: &Map<String, Value>, path: &Path) -> Option<String> {
                 }
                 Value::Bool(_) => {}
                 other => {
-                    return Some(format!("`{}` is {}; a property is a schema such as #{{ type: \"string\" }}", place(), describe(other)));
+                    return Some(format!(
+                        "`{}` is {}; a property is a schema such as #{{ type: \"string\" }}",
+                        place(),
+                        describe(other)
+                    ));
                 }
             }
         }
@@ -349,7 +376,9 @@ fn known_slip(map: &Map<String, Value>, path: &Path) -> Option<String> {
             let odd = names.iter().find(|n| !n.is_string())?;
             Some(format!("`{}` holds {}; it lists property names", path.with("required"), describe(odd)))
         }
-        Some(other) => Some(format!("`{}` is {}; it is a list of property names", path.with("required"), describe(other))),
+        Some(other) => {
+            Some(format!("`{}` is {}; it is a list of property names", path.with("required"), describe(other)))
+        }
     }
 }
 
@@ -402,7 +431,8 @@ mod tests {
     use serde_json::json;
 
     fn nested(levels: usize) -> Value {
-        (0..levels).fold(json!({ "type": "string" }), |inner, _| json!({ "type": "object", "properties": { "x": inner } }))
+        (0..levels)
+            .fold(json!({ "type": "string" }), |inner, _| json!({ "type": "object", "properties": { "x": inner } }))
     }
 
     #[test]
@@ -430,28 +460,112 @@ mod tests {
                 "`parameters.properties.o.properties.required`",
                 "nested inside `properties`",
             ),
-            (json!({ "type": "object", "properties": [] }), "`parameters.properties` is an empty list", "names to schemas"),
-            (json!({ "type": "object", "properties": { "a": "string" } }), "`parameters.properties.a` is the text \"string\"", "a property is a schema"),
-            (json!({ "type": "object", "properties": { "a": { "type": "int" } } }), "`parameters.properties.a.type`", "write \"integer\""),
-            (json!({ "type": "object", "properties": { "a": { "type": "String" } } }), "`parameters.properties.a.type`", "one of string"),
-            (json!({ "type": "object", "properties": { "a": { "type": ["string", "bool"] } } }), "`parameters.properties.a.type`", "write \"boolean\""),
-            (json!({ "type": "object", "properties": { "a b": { "type": 5 } } }), "`parameters.properties[\"a b\"].type` is the number 5", "one of string"),
-            (json!({ "type": "object", "properties": { "a": { "type": "string", "required": true } } }), "`parameters.properties.a.required` is true", "in `parameters.required`"),
-            (json!({ "type": "object", "required": "a" }), "`parameters.required` is the text", "list of property names"),
-            (json!({ "type": "object", "required": [1] }), "`parameters.required` holds the number 1", "property names"),
-            (json!({ "type": "object", "properties": { "a": { "minimum": "2" } } }), "`parameters.properties.a.minimum`", "number"),
-            (json!({ "type": "object", "properties": { "a": { "minLength": -1 } } }), "`parameters.properties.a.minLength`", "-1"),
-            (json!({ "type": "object", "properties": { "a": { "enum": "x" } } }), "`parameters.properties.a.enum`", "array"),
-            (json!({ "type": "object", "properties": { "a": { "pattern": "(" } } }), "`parameters.properties.a.pattern`", "regular expression"),
-            (json!({ "type": "object", "properties": { "a": { "items": { "type": "list" } } } }), "`parameters.properties.a.items.type`", "\"array\""),
-            (json!({ "type": "object", "properties": { "a": { "$ref": "https://example.org/s.json" } } }), "`parameters.properties.a.$ref`", "inside the schema"),
-            (json!({ "type": "object", "properties": { "a": { "$ref": "other.json" } } }), "`parameters.properties.a.$ref`", "inside the schema"),
-            (json!({ "type": "object", "properties": { "a": { "$ref": "file:///etc/passwd" } } }), "`parameters.properties.a.$ref`", "inside the schema"),
-            (json!({ "type": "object", "properties": { "a": { "anyOf": [{}, { "$ref": "x" }] } } }), "`parameters.properties.a.anyOf[1].$ref`", "inside the schema"),
-            (json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/none" } } }), "reference leads nowhere", "none"),
-            (json!({ "type": "object", "$schema": "https://example.org/meta" }), "`parameters.$schema`", "leave it out"),
+            (
+                json!({ "type": "object", "properties": [] }),
+                "`parameters.properties` is an empty list",
+                "names to schemas",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": "string" } }),
+                "`parameters.properties.a` is the text \"string\"",
+                "a property is a schema",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "type": "int" } } }),
+                "`parameters.properties.a.type`",
+                "write \"integer\"",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "type": "String" } } }),
+                "`parameters.properties.a.type`",
+                "one of string",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "type": ["string", "bool"] } } }),
+                "`parameters.properties.a.type`",
+                "write \"boolean\"",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a b": { "type": 5 } } }),
+                "`parameters.properties[\"a b\"].type` is the number 5",
+                "one of string",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "type": "string", "required": true } } }),
+                "`parameters.properties.a.required` is true",
+                "in `parameters.required`",
+            ),
+            (
+                json!({ "type": "object", "required": "a" }),
+                "`parameters.required` is the text",
+                "list of property names",
+            ),
+            (
+                json!({ "type": "object", "required": [1] }),
+                "`parameters.required` holds the number 1",
+                "property names",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "minimum": "2" } } }),
+                "`parameters.properties.a.minimum`",
+                "number",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "minLength": -1 } } }),
+                "`parameters.properties.a.minLength`",
+                "-1",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "enum": "x" } } }),
+                "`parameters.properties.a.enum`",
+                "array",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "pattern": "(" } } }),
+                "`parameters.properties.a.pattern`",
+                "regular expression",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "items": { "type": "list" } } } }),
+                "`parameters.properties.a.items.type`",
+                "\"array\"",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "$ref": "https://example.org/s.json" } } }),
+                "`parameters.properties.a.$ref`",
+                "inside the schema",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "$ref": "other.json" } } }),
+                "`parameters.properties.a.$ref`",
+                "inside the schema",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "$ref": "file:///etc/passwd" } } }),
+                "`parameters.properties.a.$ref`",
+                "inside the schema",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "anyOf": [{}, { "$ref": "x" }] } } }),
+                "`parameters.properties.a.anyOf[1].$ref`",
+                "inside the schema",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/none" } } }),
+                "reference leads nowhere",
+                "none",
+            ),
+            (
+                json!({ "type": "object", "$schema": "https://example.org/meta" }),
+                "`parameters.$schema`",
+                "leave it out",
+            ),
             (nested(60), "`parameters` is nested more than", "levels deep"),
-            (json!({ "type": "object", "properties": { "a": { "enum": vec![1; 30_000] } } }), "`parameters` holds more than", "values"),
+            (
+                json!({ "type": "object", "properties": { "a": { "enum": vec![1; 30_000] } } }),
+                "`parameters` holds more than",
+                "values",
+            ),
         ];
         for (schema, what, wanted) in rows {
             let shown = cut(&schema.to_string(), 200);
@@ -486,7 +600,10 @@ mod tests {
         let rows = [
             (json!({ "properties": {} }), "no `type`"),
             (json!({ "type": "object", "properties": {}, "required": ["x"] }), "`parameters.required` lists \"x\""),
-            (json!({ "type": "object", "properties": { "a": { "type": "integer", "default": "six" } } }), "default of `a` does not fit"),
+            (
+                json!({ "type": "object", "properties": { "a": { "type": "integer", "default": "six" } } }),
+                "default of `a` does not fit",
+            ),
             (nested(4), "4 levels deep"),
         ];
         for (schema, word) in rows {
@@ -502,7 +619,13 @@ mod tests {
 
     #[test]
     fn places_are_written_as_in_a_script() {
-        let rows = [("", "root"), ("/a", "root.a"), ("/a/0/b", "root.a[0].b"), ("/a~1b", "root[\"a/b\"]"), ("/a b/$ref", "root[\"a b\"].$ref")];
+        let rows = [
+            ("", "root"),
+            ("/a", "root.a"),
+            ("/a/0/b", "root.a[0].b"),
+            ("/a~1b", "root[\"a/b\"]"),
+            ("/a b/$ref", "root[\"a b\"].$ref"),
+        ];
         for (pointer, text) in rows {
             assert_eq!(dotted("root", pointer), text);
         }

@@ -127,8 +127,20 @@ pub struct Spec {
 
 /// What may stand in an entry of `TOOLS` beside `type` and `function`.
 const FLAGS: [&str; 14] = [
-    "is_local", "network", "hidden", "writes", "category", "loop_warn_after", "loop_warn_message", "timeout_s",
-    "permissions", "side_effect", "side_effects", "fallbacks", "usage", "output_schema",
+    "is_local",
+    "network",
+    "hidden",
+    "writes",
+    "category",
+    "loop_warn_after",
+    "loop_warn_message",
+    "timeout_s",
+    "permissions",
+    "side_effect",
+    "side_effects",
+    "fallbacks",
+    "usage",
+    "output_schema",
 ];
 
 impl Spec {
@@ -171,9 +183,15 @@ impl Spec {
         };
         let function = match entry.get("function") {
             Some(Value::Object(function)) => function,
-            Some(other) => return Err(format!("`function` is {}; it holds name, description and parameters", schema::describe(other))),
+            Some(other) => {
+                return Err(format!(
+                    "`function` is {}; it holds name, description and parameters",
+                    schema::describe(other)
+                ));
+            }
             None if entry.contains_key("name") => {
-                return Err("`name` stands beside `type`; put name, description and parameters into `function: #{..}`".to_owned());
+                return Err("`name` stands beside `type`; put name, description and parameters into `function: #{..}`"
+                    .to_owned());
             }
             None => return Err("the entry has no `function: #{ name, description, parameters }`".to_owned()),
         };
@@ -185,7 +203,9 @@ impl Spec {
         names::check(&name)?;
         let description = match function.get("description") {
             Some(Value::String(description)) => description.clone(),
-            Some(other) => return Err(format!("`function.description` is {}; it must be a text", schema::describe(other))),
+            Some(other) => {
+                return Err(format!("`function.description` is {}; it must be a text", schema::describe(other)));
+            }
             None => return Err("`function` has no `description`; say what the tool does and when to use it".to_owned()),
         };
         let given = function.get("parameters").filter(|p| !p.is_null());
@@ -253,7 +273,10 @@ impl Spec {
             },
             "writes" => {
                 self.writes = value.as_bool().unwrap_or_else(|| {
-                    warnings.push(format!("`writes` is {} and counts as true; it is true or false", schema::describe(value)));
+                    warnings.push(format!(
+                        "`writes` is {} and counts as true; it is true or false",
+                        schema::describe(value)
+                    ));
                     true
                 });
             }
@@ -303,7 +326,9 @@ impl Spec {
                 _ => ignore("a list of permission names"),
             },
             "fallbacks" => match value {
-                Value::Array(entries) => self.fallbacks = entries.iter().filter_map(|f| fallback(f, warnings)).collect(),
+                Value::Array(entries) => {
+                    self.fallbacks = entries.iter().filter_map(|f| fallback(f, warnings)).collect()
+                }
                 _ => ignore("a list of #{ tool: .., when: .. }"),
             },
             "usage" => match value.as_str() {
@@ -419,13 +444,18 @@ fn whole(value: &Value) -> Option<u64> {
 fn fallback(value: &Value, warnings: &mut Vec<String>) -> Option<Fallback> {
     let (tool, when) = match value {
         Value::String(tool) => (Some(tool.as_str()), ""),
-        Value::Object(map) => (map.get("tool").and_then(Value::as_str), map.get("when").and_then(Value::as_str).unwrap_or("")),
+        Value::Object(map) => {
+            (map.get("tool").and_then(Value::as_str), map.get("when").and_then(Value::as_str).unwrap_or(""))
+        }
         _ => (None, ""),
     };
     match tool {
         Some(tool) if names::check(tool).is_ok() => Some(Fallback { tool: tool.to_owned(), when: when.to_owned() }),
         _ => {
-            warnings.push(format!("the fallback {} names no tool and was ignored; write #{{ tool: .., when: .. }}", schema::describe(value)));
+            warnings.push(format!(
+                "the fallback {} names no tool and was ignored; write #{{ tool: .., when: .. }}",
+                schema::describe(value)
+            ));
             None
         }
     }
@@ -484,9 +514,11 @@ mod tests {
 
     #[test]
     fn row_12_only_type_and_function_reach_the_wire_whatever_else_the_schema_carries() {
-        let mut full = entry(&json!({ "is_local": true, "network": true, "hidden": true, "writes": true, "category": "web",
+        let mut full = entry(
+            &json!({ "is_local": true, "network": true, "hidden": true, "writes": true, "category": "web",
             "loop_warn_after": 3, "loop_warn_message": "{count}", "timeout_s": 20, "permissions": ["SPEND"], "side_effect": "read",
-            "fallbacks": [{ "tool": "a", "when": "b" }], "usage": "u", "output_schema": { "type": "object" }, "strict": true }));
+            "fallbacks": [{ "tool": "a", "when": "b" }], "usage": "u", "output_schema": { "type": "object" }, "strict": true }),
+        );
         full["function"]["strict"] = json!(true);
         let (spec, _) = Spec::from_entry(&full).unwrap();
         assert_eq!(
@@ -498,9 +530,11 @@ mod tests {
 
     #[test]
     fn flags_are_read_as_written() {
-        let (spec, warnings) = read(&json!({ "is_local": "endpoint", "network": true, "hidden": true, "writes": true, "category": "web",
+        let (spec, warnings) = read(
+            &json!({ "is_local": "endpoint", "network": true, "hidden": true, "writes": true, "category": "web",
             "loop_warn_after": 3, "loop_warn_message": "{count}!", "timeout_s": 20, "permissions": ["SPEND", "SPEND", "RUN_COMMANDS"],
-            "side_effect": "spend", "fallbacks": [{ "tool": "a", "when": "b" }, "c"], "usage": "u", "output_schema": { "type": "object" } }));
+            "side_effect": "spend", "fallbacks": [{ "tool": "a", "when": "b" }, "c"], "usage": "u", "output_schema": { "type": "object" } }),
+        );
         assert_eq!(warnings, Vec::<String>::new());
         assert_eq!(spec.is_local, Locality::Endpoint);
         assert!(spec.network && spec.hidden && spec.writes);
@@ -581,7 +615,10 @@ mod tests {
             (function(json!({ "name": "a".repeat(65), "description": "x" })), "65 characters"),
             (function(json!({ "name": "a" })), "has no `description`"),
             (function(json!({ "name": "a", "description": 5 })), "must be a text"),
-            (function(json!({ "name": "a", "description": "x", "parameters": { "type": "string" } })), "`parameters.type`"),
+            (
+                function(json!({ "name": "a", "description": "x", "parameters": { "type": "string" } })),
+                "`parameters.type`",
+            ),
         ];
         for (entry, word) in rows {
             let reason = Spec::from_entry(&entry).unwrap_err();
@@ -597,7 +634,10 @@ mod tests {
                 function["parameters"] = parameters;
             }
             let (spec, warnings) = Spec::from_entry(&json!({ "type": "function", "function": function })).unwrap();
-            assert_eq!((spec.parameters, warnings.len()), (json!({ "type": "object", "properties": {}, "additionalProperties": false }), 0));
+            assert_eq!(
+                (spec.parameters, warnings.len()),
+                (json!({ "type": "object", "properties": {}, "additionalProperties": false }), 0)
+            );
         }
         let (_, warnings) = Spec::from_entry(&json!({ "function": { "name": "a", "description": " " } })).unwrap();
         assert!(warnings[0].contains("description is empty"));
@@ -652,9 +692,18 @@ mod tests {
         let base = read(&json!({})).0.content_hash();
         assert_eq!(base, read(&json!({})).0.content_hash());
         for flags in [
-            json!({ "is_local": true }), json!({ "network": true }), json!({ "hidden": true }), json!({ "writes": true }),
-            json!({ "category": "web" }), json!({ "timeout_s": 5 }), json!({ "permissions": ["SPEND"] }), json!({ "side_effect": "read" }),
-            json!({ "fallbacks": ["a"] }), json!({ "usage": "u" }), json!({ "output_schema": { "type": "object" } }), json!({ "loop_warn_after": 2 }),
+            json!({ "is_local": true }),
+            json!({ "network": true }),
+            json!({ "hidden": true }),
+            json!({ "writes": true }),
+            json!({ "category": "web" }),
+            json!({ "timeout_s": 5 }),
+            json!({ "permissions": ["SPEND"] }),
+            json!({ "side_effect": "read" }),
+            json!({ "fallbacks": ["a"] }),
+            json!({ "usage": "u" }),
+            json!({ "output_schema": { "type": "object" } }),
+            json!({ "loop_warn_after": 2 }),
         ] {
             assert_ne!(base, read(&flags).0.content_hash(), "{flags}");
         }

@@ -7,8 +7,20 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The categories, in the order in which people see them.
-pub const CATEGORIES: [&str; 12] =
-    ["web", "memory", "knowledge", "people", "goals", "files", "system", "devices", "comms", "media", "meta_danger", "agents"];
+pub const CATEGORIES: [&str; 12] = [
+    "web",
+    "memory",
+    "knowledge",
+    "people",
+    "goals",
+    "files",
+    "system",
+    "devices",
+    "comms",
+    "media",
+    "meta_danger",
+    "agents",
+];
 
 /// The word that keeps whatever is selected.
 pub const CUSTOM: &str = "custom";
@@ -101,7 +113,10 @@ pub fn tool_scope<'a>(catalog: &Catalog<'a>, name: &str) -> Option<&'a str> {
 
 /// The scopes that are closed for a task: those set to `none`, and those it does not mention.
 #[must_use]
-pub fn closed_scopes<'a>(settable: impl IntoIterator<Item = &'a str>, task: &BTreeMap<String, String>) -> BTreeSet<String> {
+pub fn closed_scopes<'a>(
+    settable: impl IntoIterator<Item = &'a str>,
+    task: &BTreeMap<String, String>,
+) -> BTreeSet<String> {
     let is_open = |key: &str| task.get(key).is_some_and(|value| value != "none");
     settable.into_iter().filter(|key| !is_open(key)).map(str::to_owned).collect()
 }
@@ -145,9 +160,12 @@ impl Saved {
     /// # Errors
     /// `invalid_arguments` for text that is no JSON object.
     pub fn parse(text: &str) -> Result<(Saved, Vec<String>)> {
-        let value = json::parse_file_text(text.as_bytes()).map_err(|e| Error::invalid(format!("toolsets.json: {e}")))?;
+        let value =
+            json::parse_file_text(text.as_bytes()).map_err(|e| Error::invalid(format!("toolsets.json: {e}")))?;
         let Value::Object(map) = value else {
-            return Err(Error::invalid("toolsets.json holds no object").hint("write {\"name\": {\"functions\": [\"tool\"]}}"));
+            return Err(
+                Error::invalid("toolsets.json holds no object").hint("write {\"name\": {\"functions\": [\"tool\"]}}")
+            );
         };
         let mut saved = Saved::default();
         let mut warnings = Vec::new();
@@ -165,7 +183,8 @@ impl Saved {
             };
             let names: Vec<String> = list.iter().filter_map(|n| n.as_str().map(str::to_owned)).collect();
             if names.len() < list.len() {
-                warnings.push(format!("the toolset `{name}` lists {} entries that are no names", list.len() - names.len()));
+                warnings
+                    .push(format!("the toolset `{name}` lists {} entries that are no names", list.len() - names.len()));
             }
             saved.sets.push((name, names));
         }
@@ -430,7 +449,10 @@ mod tests {
     fn row_06_unknown_single_word_selects_nothing_and_is_recorded_and_no_words_are_custom() {
         let (catalog, saved) = (catalog(), saved());
         let dangling = select(&catalog, &saved, &["nonsense"]);
-        assert_eq!((dangling.label.as_str(), names(&dangling).len(), dangling.dangling.as_deref()), ("none", 0, Some("nonsense")));
+        assert_eq!(
+            (dangling.label.as_str(), names(&dangling).len(), dangling.dangling.as_deref()),
+            ("none", 0, Some("nonsense"))
+        );
         let empty = select::<&str>(&catalog, &saved, &[]);
         assert_eq!((empty.label.as_str(), names(&empty).len(), empty.dangling), ("custom", 0, None));
         // A tool's name alone is no word.
@@ -441,7 +463,13 @@ mod tests {
     fn row_07_module_beats_saved_toolset_beats_category_beats_plugin() {
         let (catalog, saved) = (catalog(), saved());
         let none = Saved::default();
-        let extra = Catalog::new(catalog.tools().iter().copied().chain([entry("x", "m", "files", "other"), entry("y", "m", "lone", "other")]));
+        let extra = Catalog::new(
+            catalog
+                .tools()
+                .iter()
+                .copied()
+                .chain([entry("x", "m", "files", "other"), entry("y", "m", "lone", "other")]),
+        );
         let rows: [(&str, &Catalog<'_>, &Saved, &[&str]); 12] = [
             ("web", &catalog, &saved, &["fetch"]),
             ("web", &catalog, &none, &["fetch"]),
@@ -475,7 +503,10 @@ mod tests {
         let wish = Wish { add: &add, closed, ..Wish::default() };
         assert_eq!(resolve(&catalog, &saved, &wish).names, Some(list(&["fetch"])));
         let drop = list(&["mail_send"]);
-        assert_eq!(resolve(&catalog, &saved, &Wish { toolset: Some("comms"), drop: &drop, ..Wish::default() }).names, None);
+        assert_eq!(
+            resolve(&catalog, &saved, &Wish { toolset: Some("comms"), drop: &drop, ..Wish::default() }).names,
+            None
+        );
     }
 
     #[test]
@@ -514,7 +545,10 @@ mod tests {
         }
         let two = catalog.with_scopes([("mail", "archive")]);
         assert_eq!(tool_scope(&two, "mail_send"), None);
-        assert_eq!((category_scope("people"), category_scope("knowledge"), category_scope("web")), (Some("people"), Some("knowledge"), None));
+        assert_eq!(
+            (category_scope("people"), category_scope("knowledge"), category_scope("web")),
+            (Some("people"), Some("knowledge"), None)
+        );
     }
 
     #[test]
@@ -583,16 +617,26 @@ mod tests {
         assert_eq!(made.label, "comms");
         assert_eq!(made.unknown, ["nonsense", "all"]);
         assert_eq!(made.names.unwrap(), ["fetch", "note_purge", "goal_list", "mail_send"]);
-        let rows = [("web, files", Some("web"), vec!["files"]), ("web", Some("web"), vec![]), (" , ,web,", Some("web"), vec![]), ("", None, vec![])];
+        let rows = [
+            ("web, files", Some("web"), vec!["files"]),
+            ("web", Some("web"), vec![]),
+            (" , ,web,", Some("web"), vec![]),
+            ("", None, vec![]),
+        ];
         for (text, first, rest) in rows {
-            assert_eq!(split_words(text), (first.map(str::to_owned), rest.into_iter().map(str::to_owned).collect()), "{text}");
+            assert_eq!(
+                split_words(text),
+                (first.map(str::to_owned), rest.into_iter().map(str::to_owned).collect()),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn bad_saved_toolsets_are_left_out_and_the_others_stay() {
         let (saved, warnings) =
-            Saved::parse(r#"{ "a": { "functions": ["x"] }, "b": { "functions": 5 }, "c": 7, "d": {}, "e": ["y", 1] }"#).unwrap();
+            Saved::parse(r#"{ "a": { "functions": ["x"] }, "b": { "functions": 5 }, "c": 7, "d": {}, "e": ["y", 1] }"#)
+                .unwrap();
         assert_eq!(saved.names().collect::<Vec<_>>(), ["a", "e"]);
         assert_eq!(warnings.len(), 4);
         assert_eq!(saved.get("e"), Some(&["y".to_owned()][..]));
@@ -604,7 +648,15 @@ mod tests {
     #[test]
     fn words_for_a_chat_are_all_none_modules_and_saved_toolsets_but_not_categories() {
         let (catalog, saved) = (catalog(), saved());
-        for (word, valid) in [("all", true), ("none", true), ("web", true), ("work", true), ("comms", false), ("notes", false), ("x", false)] {
+        for (word, valid) in [
+            ("all", true),
+            ("none", true),
+            ("web", true),
+            ("work", true),
+            ("comms", false),
+            ("notes", false),
+            ("x", false),
+        ] {
             assert_eq!(is_valid_toolset(&catalog, &saved, word), valid, "{word}");
             assert_eq!(available(&catalog, &saved).contains(&word.to_owned()), valid, "{word}");
         }

@@ -96,6 +96,7 @@ pub struct Limits {
 
 /// What the plugin brings. Capabilities that this host does not run yet may stand here; `info` names them.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
+#[schemars(rename = "Capabilities")]
 #[allow(dead_code, reason = "what is not active yet is read as it is; here it is for the schema")]
 pub(super) struct CapabilitiesShape {
     /// Tool files, relative to the plugin's folder. Every `tools/*.rhai` where this is left out.
@@ -127,6 +128,7 @@ pub(super) struct CapabilitiesShape {
 /// A data partition key with a value for each chat.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Scope")]
 pub(super) struct ScopeShape {
     /// The key that scripts use: an identifier.
     #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_]*$"))]

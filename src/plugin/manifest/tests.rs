@@ -324,7 +324,7 @@ fn the_schema_describes_every_key_and_the_lists_of_keys_are_its_own() {
     let keys: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(keys, KEYS);
     assert_eq!(schema["required"], json!(["name"]));
-    let shape = &schema["$defs"]["CapabilitiesShape"]["properties"];
+    let shape = &schema["$defs"]["Capabilities"]["properties"];
     let capabilities: Vec<&str> = shape.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(capabilities, [super::ACTIVE.as_slice(), LATER.as_slice()].concat());
     for object in [&schema["properties"], shape, &schema["$defs"]["Limits"]["properties"], &schema["$defs"]["Field"]["properties"]] {
