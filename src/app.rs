@@ -19,6 +19,7 @@ use crate::tool::dispatch::{Call, Dispatcher, Options, Outcome, Who};
 use crate::tool::journal::{Counted, Counters};
 use crate::tool::registry::{Gone, LiveTool, NativeTool, Snapshot};
 use crate::tool::spec::Spec;
+use crate::tool::toolset::{self, Saved};
 use arc_swap::ArcSwap;
 use rhai::{Engine, Map};
 use serde_json::Value;
@@ -299,10 +300,32 @@ impl Host {
         let snapshot = self.0.dispatcher.snapshot();
         snapshot
             .iter()
-            .filter(|t| !t.spec.hidden && !t.is_gated_off())
-            .filter(|t| who.allowed.as_ref().is_none_or(|names| names.contains(&t.spec.name)))
+            .filter(|t| !t.is_gated_off())
+            .filter(|t| who.allowed.as_ref().map_or(!t.spec.hidden, |names| names.contains(&t.spec.name)))
             .map(|t| Tool::of(t))
             .collect()
+    }
+
+    /// The names that toolset words stand for now: `all`, a module, a saved toolset, a category, a plugin; one word, or
+    /// several names.
+    ///
+    /// # Errors
+    /// `not_found` for a single word that stands for nothing.
+    pub fn select(&self, words: &[String]) -> Result<BTreeSet<String>> {
+        let saved = match crate::base::file::read_text_capped(&self.paths().toolsets_file(), 4 << 20) {
+            Ok(text) => Saved::parse(&text)?.0,
+            Err(e) if e.kind() == Kind::NotFound => Saved::default(),
+            Err(e) => return Err(e),
+        };
+        let snapshot = self.0.dispatcher.snapshot();
+        let owners = self.0.services.scopes.owners();
+        let catalog = crate::tool::port::catalog(&snapshot, &owners);
+        let selection = toolset::select(&catalog, &saved, words);
+        match selection.dangling {
+            Some(word) => Err(Error::not_found(format!("`{word}` is no toolset, category, plugin or module"))
+                .hint(format!("there are: {}", toolset::available(&catalog, &saved).join(" ")))),
+            None => Ok(selection.visible(&catalog).into_iter().map(str::to_owned).collect()),
+        }
     }
 
     /// Calls a tool through the whole dispatcher.

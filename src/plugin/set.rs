@@ -254,6 +254,7 @@ impl Plugins {
         self.publish(next, changed);
         drop(state);
         for name in names {
+            self.register_scopes(name, None);
             self.bus.publish(Event::PluginGone { plugin: name.to_string() });
         }
     }
@@ -478,6 +479,7 @@ impl Plugins {
             return fail(entry, next, Disk::Refused { number, diagnostics });
         }
         next.absent.remove(name);
+        self.register_scopes(name, Some(&generation));
         let differs = !same_to_a_reader(&old_tools, next.of_plugin(name));
         entry.number = entry.number.max(number);
         entry.disk = if generation.broken.is_empty() {
@@ -498,6 +500,21 @@ impl Plugins {
         };
         let old = entry.live.replace(Arc::new(generation));
         Taken::Live { differs, live, old }
+    }
+
+    /// Makes the scopes of a plugin those that its generation declares. The first owner of a key keeps it.
+    fn register_scopes(&self, name: &str, generation: Option<&Generation>) {
+        let registry = &self.loader.services.scopes;
+        let declared = generation.map(|g| g.manifest.capabilities.scopes.as_slice()).unwrap_or_default();
+        for key in registry.owned_by(name) {
+            if !declared.iter().any(|s| s.key == *key) {
+                registry.unregister(&key, name);
+            }
+        }
+        for scope in declared {
+            // Keys were checked with the manifest; a key that somebody else owns stays theirs.
+            let _ = registry.register(&scope.key, name, scope.default.as_deref());
+        }
     }
 
     pub(super) fn stored(&self, name: &str) -> serde_json::Map<String, serde_json::Value> {

@@ -135,6 +135,14 @@ impl Registry {
         Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner).defaults)
     }
 
+    /// Scopes that a person can set, each as its owner and its key.
+    #[must_use]
+    pub fn owners(&self) -> Vec<(Arc<str>, Arc<str>)> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let settable = known.scopes.iter().filter(|(key, scope)| scope.setting.is_some() && &***key != PRIVATE);
+        settable.map(|(key, scope)| (Arc::clone(&scope.owner), Arc::clone(key))).collect()
+    }
+
     /// The values for a call in a chat with these settings. It starts from the defaults every time, so one chat's choice never
     /// shows in another. A setting that is `"none"` closes the scope, `""` or an absent one means the default.
     #[must_use]

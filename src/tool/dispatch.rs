@@ -13,6 +13,7 @@ use crate::script::ctx::{Ctx, NestedCalls, NoSink, Phase, PluginCtx, Sink};
 use crate::script::diagnostic::{self, Diagnostic};
 use crate::script::pool::{self, Pool};
 use crate::script::program::{self, Invocation};
+use crate::script::resolver::Imports;
 use crate::script::value;
 use crate::service::Services;
 use crate::service::scopes::ScopeValues;
@@ -39,8 +40,8 @@ pub struct Who {
     pub chat: Option<Arc<str>>,
     /// Whether that chat is private.
     pub private: bool,
-    /// Values of its scopes.
-    pub scopes: Arc<ScopeValues>,
+    /// Values of its scopes; the registered defaults where there is no chat that sets them.
+    pub scopes: Option<Arc<ScopeValues>>,
     /// The names that were offered, where only those may be called.
     pub allowed: Option<Arc<BTreeSet<String>>>,
 }
@@ -49,7 +50,7 @@ impl Who {
     /// The owner of the installation, calling through `door`, in no chat.
     #[must_use]
     pub fn owner(door: &'static str) -> Who {
-        Who { caller: "owner".into(), door, chat: None, private: false, scopes: Arc::default(), allowed: None }
+        Who { caller: "owner".into(), door, chat: None, private: false, scopes: None, allowed: None }
     }
 
     /// Whoever embeds the library: the owner, in no chat.
@@ -219,6 +220,12 @@ impl Dispatcher {
         &self.pool
     }
 
+    /// The services.
+    #[must_use]
+    pub fn services(&self) -> &Arc<Services> {
+        &self.services
+    }
+
     /// Results that were cut, by handle.
     #[must_use]
     pub fn handles(&self) -> &Handles {
@@ -307,6 +314,7 @@ impl Dispatcher {
         };
         let plugin = tool.plugin();
         let depth = parent.map_or(0, |(ctx, _)| ctx.depth + 1);
+        let scopes = self.scopes_of(&call.who);
         let verdict = {
             let grants = plugin.grants.load();
             gate::decide(&gate::Request {
@@ -318,7 +326,7 @@ impl Dispatcher {
                 allowed: call.who.allowed.as_deref(),
                 private: call.who.private,
                 allow_unflagged: self.options.allow_unflagged_in_private,
-                scopes: &call.who.scopes,
+                scopes: &scopes,
                 grants: &grants,
                 held: gate::Held::Everything,
                 depth,
@@ -336,9 +344,9 @@ impl Dispatcher {
             Err(e) => return refuse(plugin.name.clone(), tool.generation(), e),
         };
         match &tool.code {
-            Code::Script(unit) => self.run_script(id, call, parent, tool, unit, arguments, start),
+            Code::Script(unit) => self.run_script(id, call, parent, tool, unit, scopes, arguments, start),
             Code::Native(native, plugin) => {
-                let ctx = self.context(call, parent, tool, plugin, Budget::CALL, crate::script::resolver::Imports::none());
+                let ctx = self.context(call, parent, tool, plugin, Budget::CALL, Imports::none(), scopes);
                 let _running = control::enter(ctx.control.clone());
                 let done = catch_unwind(AssertUnwindSafe(|| native.call(&ctx, &arguments)))
                     .unwrap_or_else(|_| Err(self.panicked(plugin, 0)));
@@ -347,6 +355,15 @@ impl Dispatcher {
         }
     }
 
+    fn scopes_of(&self, who: &Who) -> Arc<ScopeValues> {
+        let scopes = who.scopes.clone().unwrap_or_else(|| self.services.scopes.defaults());
+        if who.private == scopes.is_private() {
+            return scopes;
+        }
+        Arc::new(ScopeValues::clone(&scopes).with("private", Some(if who.private { "true" } else { "false" })))
+    }
+
+    #[allow(clippy::too_many_arguments)] // one call's facts, all of them needed once
     fn context(
         self: &Arc<Self>,
         call: &Call,
@@ -354,7 +371,8 @@ impl Dispatcher {
         tool: &LiveTool,
         plugin: &Arc<PluginCtx>,
         mut budget: Budget,
-        imports: Arc<crate::script::resolver::Imports>,
+        imports: Arc<Imports>,
+        scopes: Arc<ScopeValues>,
     ) -> Arc<Ctx> {
         if let Some(seconds) = tool.spec.timeout_s {
             budget.deadline = Duration::from_secs(seconds);
@@ -375,7 +393,7 @@ impl Dispatcher {
             settings: tool.settings.clone(),
             chat: call.who.chat.clone(),
             private: call.who.private,
-            scopes: call.who.scopes.clone(),
+            scopes,
             caller: call.who.caller.clone(),
             depth: parent.map_or(0, |(ctx, _)| ctx.depth + 1),
             control,
@@ -393,10 +411,11 @@ impl Dispatcher {
         parent: Option<(&Arc<Ctx>, usize)>,
         tool: &Arc<LiveTool>,
         unit: &Arc<Unit>,
+        scopes: Arc<ScopeValues>,
         arguments: serde_json::Map<String, Value>,
         start: Instant,
     ) -> Outcome {
-        let ctx = self.context(call, parent, tool, &unit.plugin, unit.budget, unit.imports.clone());
+        let ctx = self.context(call, parent, tool, &unit.plugin, unit.budget, unit.imports.clone(), scopes);
         let running = control::enter(ctx.control.clone());
         let called = catch_unwind(AssertUnwindSafe(|| -> Result<Result<Dynamic, Box<rhai::EvalAltResult>>> {
             let mut positional = self.positional(tool, unit, call, &ctx, arguments)?;
@@ -532,7 +551,7 @@ impl NestedCalls for Dispatcher {
             door: "tool",
             chat: parent.chat.clone(),
             private: parent.private,
-            scopes: parent.scopes.clone(),
+            scopes: Some(parent.scopes.clone()),
             allowed: None,
         };
         let mut call = Call::new(tool, arguments, who);

@@ -1,9 +1,10 @@
 //! The registry as the services see it: what the host module `tools` asks.
 
 use super::dispatch::Dispatcher;
-use super::registry::LiveTool;
+use super::registry::Snapshot;
+use super::toolset::{self, Catalog, Entry};
 use crate::service::ports::Tools;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::sync::{Arc, Weak};
 
 /// Asks for a reload of a plugin, soon.
@@ -23,65 +24,63 @@ impl ToolsPort {
         ToolsPort { dispatcher: Arc::downgrade(dispatcher), reload: Box::new(reload) }
     }
 
-    fn with<T: Default>(&self, ask: impl FnOnce(&super::registry::Snapshot) -> T) -> T {
-        self.dispatcher.upgrade().map(|d| ask(&d.snapshot())).unwrap_or_default()
+    fn with<T: Default>(&self, ask: impl FnOnce(&Catalog) -> T) -> T {
+        let Some(dispatcher) = self.dispatcher.upgrade() else { return T::default() };
+        let snapshot = dispatcher.snapshot();
+        let owned = dispatcher.services().scopes.owners();
+        ask(&catalog(&snapshot, &owned))
     }
 }
 
-fn meta(tool: &LiveTool) -> Value {
-    json!({
-        "name": tool.spec.name,
-        "category": &*tool.category,
-        "writes": tool.spec.writes,
-        "module": tool.module(),
-        "plugin": &*tool.plugin().name,
-    })
+/// The snapshot as the toolset rules see it. `scopes` are the settable scopes by the plugin that owns them.
+#[must_use]
+pub fn catalog<'a>(snapshot: &'a Snapshot, scopes: &'a [(Arc<str>, Arc<str>)]) -> Catalog<'a> {
+    Catalog::new(snapshot.iter().map(|tool| Entry {
+        name: &tool.spec.name,
+        module: tool.module(),
+        plugin: &tool.plugin().name,
+        category: &tool.category,
+        hidden: tool.spec.hidden,
+        writes: tool.spec.writes,
+        gated_off: tool.is_gated_off(),
+    }))
+    .with_scopes(scopes.iter().map(|(plugin, key)| (&**plugin, &**key)))
 }
 
 impl Tools for ToolsPort {
     fn list(&self) -> Vec<Value> {
-        self.with(|snapshot| {
-            snapshot
-                .iter()
-                .filter(|t| !t.spec.hidden && !t.is_gated_off())
-                .map(|t| {
-                    let mut entry = meta(t);
-                    entry["description"] = Value::from(t.spec.description.as_str());
-                    entry
-                })
-                .collect()
-        })
+        let Some(dispatcher) = self.dispatcher.upgrade() else { return Vec::new() };
+        let snapshot = dispatcher.snapshot();
+        let catalog = catalog(&snapshot, &[]);
+        snapshot
+            .iter()
+            .filter(|t| !t.spec.hidden && !t.is_gated_off())
+            .filter_map(|t| {
+                let mut entry = toolset::meta(&catalog, &t.spec.name)?;
+                entry["name"] = Value::from(t.spec.name.as_str());
+                entry["description"] = Value::from(t.spec.description.as_str());
+                Some(entry)
+            })
+            .collect()
     }
 
     fn meta(&self, name: &str) -> Option<Value> {
-        self.with(|snapshot| snapshot.get(name).map(|t| meta(t)))
+        self.with(|catalog| toolset::meta(catalog, name))
     }
 
     fn categories(&self) -> Value {
-        self.with(|snapshot| {
-            let mut out = Map::new();
-            for tool in snapshot.iter().filter(|t| !t.spec.hidden) {
-                let list = out.entry(&*tool.category).or_insert_with(|| json!([]));
-                if let Value::Array(list) = list {
-                    list.push(Value::from(tool.spec.name.as_str()));
-                }
-            }
-            Value::Object(out)
+        self.with(|catalog| {
+            let list = toolset::categories(catalog).into_iter();
+            Value::Object(list.map(|(category, names)| (category.to_owned(), Value::from(names))).collect())
         })
     }
 
     fn in_category(&self, category: &str, writes: Option<bool>) -> Vec<String> {
-        self.with(|snapshot| {
-            snapshot
-                .iter()
-                .filter(|t| !t.spec.hidden && &*t.category == category && writes.is_none_or(|w| t.spec.writes == w))
-                .map(|t| t.spec.name.clone())
-                .collect()
-        })
+        self.with(|catalog| toolset::in_category(catalog, category, writes).into_iter().map(str::to_owned).collect())
     }
 
-    fn scope(&self, _name: &str) -> Option<String> {
-        None
+    fn scope(&self, name: &str) -> Option<String> {
+        self.with(|catalog| toolset::tool_scope(catalog, name).map(str::to_owned))
     }
 
     fn reload(&self, plugin: &str) {

@@ -24,7 +24,7 @@ fn sources(folder: &str) -> Vec<(PathBuf, String)> {
     let mut out = Vec::new();
     walk(&root().join(folder), &mut out);
     out.sort();
-    assert!(!out.is_empty(), "no sources under {folder}");
+    assert!(!out.is_empty() || !root().join(folder).exists(), "no sources under {folder}");
     out
 }
 
@@ -33,6 +33,11 @@ fn room(path: &Path) -> String {
     let inside = path.strip_prefix(root().join("src")).unwrap();
     let first = inside.components().next().unwrap().as_os_str().to_string_lossy();
     first.trim_end_matches(".rs").to_owned()
+}
+
+/// Unit tests that have files of their own.
+fn is_test(path: &Path) -> bool {
+    path.components().any(|c| c.as_os_str() == "tests")
 }
 
 /// Text without comments and string literals' worst offenders, so that documentation may name what code may not.
@@ -137,7 +142,7 @@ fn every_file_says_what_it_owns_and_stays_short() {
 #[test]
 fn only_the_gate_decides_and_only_the_dispatcher_runs() {
     let mut wrong = Vec::new();
-    for (path, text) in sources("src") {
+    for (path, text) in sources("src").into_iter().filter(|(p, _)| !is_test(p)) {
         let inside = path.strip_prefix(root().join("src")).unwrap().to_string_lossy().into_owned();
         let text = code(&text);
         if text.contains("gate::decide") && inside != "tool/dispatch.rs" && inside != "tool/gate.rs" {

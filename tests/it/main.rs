@@ -3,6 +3,7 @@
 
 mod house;
 mod live;
+mod rows;
 mod world;
 
 #[global_allocator]
