@@ -29,12 +29,12 @@ impl Own {
             }
         }
         for statement in ast.statements() {
-            if let Stmt::Var(var, flags, position) = statement {
-                let name = var.0.name.to_string();
+            if let Stmt::Var(var, flags, _) = statement {
+                let (name, position) = (var.0.name.to_string(), var.0.pos);
                 if flags.contains(ASTFlags::CONSTANT) {
-                    out.constants.entry(name).or_default().push(*position);
+                    out.constants.entry(name).or_default().push(position);
                 } else {
-                    out.variables.entry(name).or_insert(*position);
+                    out.variables.entry(name).or_insert(position);
                 }
             }
         }
@@ -74,7 +74,7 @@ pub(super) struct Calls<'a> {
 }
 
 /// The name that `a in b` calls.
-const CONTAINS: &str = "contains";
+pub(super) const CONTAINS: &str = "contains";
 
 impl<'a> Calls<'a> {
     pub(super) fn new(natives: &'a Natives, own: &'a Own, source: &'a Source) -> Self {

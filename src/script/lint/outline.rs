@@ -3,7 +3,7 @@
 use super::super::ctx::Ctx;
 use super::super::diagnostic::Diagnostic;
 use super::super::resolver::{self, Source};
-use super::calls::{Calls, Own};
+use super::calls::{CONTAINS, Calls, Own};
 use super::natives::{self, Natives};
 use super::nearest;
 use crate::base::error::{Error, Kind};
@@ -205,6 +205,10 @@ impl Walk<'_> {
 
     fn call(&mut self, path: &[ASTNode], call: &FnCallExpr, position: Position) {
         if call.is_operator_call() {
+            // `a !in b` is an operator to the parser and a call to whoever runs it.
+            if call.name == CONTAINS {
+                self.calls.function(CONTAINS, call.args.len(), position);
+            }
             return;
         }
         self.captures_scope |= call.capture_parent_scope || call.name == "is_def_var";
@@ -261,16 +265,16 @@ impl Walk<'_> {
         if self.place != Place::TopLevel || !matches!(call.name.as_str(), "get" | "all") {
             return;
         }
-        let (Some(root), Some(ASTNode::Stmt(Stmt::Var(var, flags, pos)))) = (call.namespace.path.first(), path.first()) else {
+        let (Some(root), Some(ASTNode::Stmt(Stmt::Var(var, flags, _)))) = (call.namespace.path.first(), path.first()) else {
             return;
         };
-        if root.name != "settings" || !flags.contains(ASTFlags::CONSTANT) || self.last_setting == Some(*pos) {
+        if root.name != "settings" || !flags.contains(ASTFlags::CONSTANT) || self.last_setting == Some(var.0.pos) {
             return;
         }
-        self.last_setting = Some(*pos);
+        self.last_setting = Some(var.0.pos);
         let name = var.0.name.as_str();
         self.warn(
-            *pos,
+            var.0.pos,
             format!("`const {name}` keeps the setting as it was when the file was loaded"),
             "read it inside the function: settings::get(..) there sees every save; or build the tools in get_tools()",
         );

@@ -34,7 +34,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 static ALLOC: CountingAllocator = CountingAllocator;
 
 /// Runs a test on a thread with the stack of a call.
-pub(super) fn on_call_thread(test: impl FnOnce() + Send + 'static) {
+pub(in crate::script) fn on_call_thread(test: impl FnOnce() + Send + 'static) {
     if let Err(panic) = pool::spawn("test", test).unwrap().join() {
         std::panic::resume_unwind(panic);
     }
@@ -53,7 +53,7 @@ impl Library for Shelf {
 
 /// Log lines of a test.
 #[derive(Default)]
-pub(super) struct Heard(pub(super) Mutex<Vec<String>>);
+pub(in crate::script) struct Heard(pub(super) Mutex<Vec<String>>);
 
 impl Sink for Heard {
     fn log(&self, level: &str, text: &str) {
@@ -63,23 +63,23 @@ impl Sink for Heard {
 
 /// One host with one plugin.
 #[derive(Clone)]
-pub(super) struct Rig {
-    pub(super) engine: Arc<Engine>,
+pub(in crate::script) struct Rig {
+    pub(in crate::script) engine: Arc<Engine>,
     reserved: Arc<BTreeSet<&'static str>>,
     shelf: Shelf,
-    pub(super) counter: Arc<AtomicUsize>,
-    pub(super) budget: Budget,
-    pub(super) sink: Arc<dyn Sink>,
+    pub(in crate::script) counter: Arc<AtomicUsize>,
+    pub(in crate::script) budget: Budget,
+    pub(in crate::script) sink: Arc<dyn Sink>,
 }
 
 /// A file of that plugin, loaded.
-pub(super) struct Loaded {
-    pub(super) program: Arc<Program>,
-    pub(super) imports: Arc<Imports>,
+pub(in crate::script) struct Loaded {
+    pub(in crate::script) program: Arc<Program>,
+    pub(in crate::script) imports: Arc<Imports>,
 }
 
 impl Rig {
-    pub(super) fn new() -> Rig {
+    pub(in crate::script) fn new() -> Rig {
         let counter = Arc::new(AtomicUsize::new(0));
         let seen = counter.clone();
         let modules = [
@@ -113,21 +113,21 @@ impl Rig {
         }
     }
 
-    pub(super) fn with(self, key: &str, text: &str) -> Rig {
+    pub(in crate::script) fn with(self, key: &str, text: &str) -> Rig {
         self.shelf.0.lock().unwrap().insert(key.to_owned(), text.to_owned());
         self
     }
 
-    pub(super) fn remove(&self, key: &str) {
+    pub(in crate::script) fn remove(&self, key: &str) {
         self.shelf.0.lock().unwrap().remove(key);
     }
 
-    pub(super) fn budget(mut self, budget: Budget) -> Rig {
+    pub(in crate::script) fn budget(mut self, budget: Budget) -> Rig {
         self.budget = budget;
         self
     }
 
-    pub(super) fn ctx(&self, phase: Phase, imports: Arc<Imports>, control: Arc<Control>, caller: &str) -> Arc<Ctx> {
+    pub(in crate::script) fn ctx(&self, phase: Phase, imports: Arc<Imports>, control: Arc<Control>, caller: &str) -> Arc<Ctx> {
         let mut settings = Map::new();
         settings.insert("sides".into(), 6_i64.into());
         Arc::new(Ctx {
@@ -150,11 +150,11 @@ impl Rig {
     }
 
     /// Loads an entry file as the plugin layer does.
-    pub(super) fn load(&self, text: &str) -> std::result::Result<Loaded, Fault> {
+    pub(in crate::script) fn load(&self, text: &str) -> std::result::Result<Loaded, Fault> {
         self.load_source(&Source { name: "tools/t.rhai".into(), text: text.into() }, Budget::LOAD)
     }
 
-    pub(super) fn load_source(&self, source: &Source, budget: Budget) -> std::result::Result<Loaded, Fault> {
+    pub(in crate::script) fn load_source(&self, source: &Source, budget: Budget) -> std::result::Result<Loaded, Fault> {
         let imports = Imports::new(Box::new(self.shelf.clone()), self.reserved.clone());
         let ctx = self.ctx(Phase::Load, imports.clone(), Control::start(budget), "host");
         let _running = control::enter(ctx.control.clone());
@@ -165,16 +165,16 @@ impl Rig {
     }
 
     /// What `lint::check` finds in a file that loads.
-    pub(super) fn findings(&self, text: &str) -> Vec<Diagnostic> {
+    pub(in crate::script) fn findings(&self, text: &str) -> Vec<Diagnostic> {
         lint::check(&self.load(text).unwrap_or_else(|f| panic!("{}", f.diagnostic.render())).program)
     }
 
     /// Calls a function of a loaded file as the tool layer does.
-    pub(super) fn call(&self, loaded: &Loaded, function: &str, arguments: Vec<Dynamic>) -> std::result::Result<Dynamic, Fault> {
+    pub(in crate::script) fn call(&self, loaded: &Loaded, function: &str, arguments: Vec<Dynamic>) -> std::result::Result<Dynamic, Fault> {
         self.call_with(loaded, function, arguments, &Control::start(self.budget), "owner")
     }
 
-    pub(super) fn call_with(
+    pub(in crate::script) fn call_with(
         &self,
         loaded: &Loaded,
         function: &str,
@@ -196,12 +196,12 @@ impl Rig {
     }
 
     /// Loads a file and calls its `f()`.
-    pub(super) fn run(&self, text: &str) -> std::result::Result<Dynamic, Fault> {
+    pub(in crate::script) fn run(&self, text: &str) -> std::result::Result<Dynamic, Fault> {
         self.call(&self.load(text)?, "f", vec![])
     }
 
     /// As [`Rig::run`], as text; a failure as `code: message`.
-    pub(super) fn say(&self, text: &str) -> String {
+    pub(in crate::script) fn say(&self, text: &str) -> String {
         match self.run(text) {
             Ok(value) => value.to_string(),
             Err(fault) => format!("{}: {}", fault.error.code(), fault.error.message()),
