@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod base;
+pub mod docs;
 #[cfg(feature = "mcp")]
 pub mod doors;
 pub mod host;

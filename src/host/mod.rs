@@ -3,14 +3,21 @@
 
 pub mod argument;
 pub mod base64;
+pub mod cache;
+pub mod callback;
+pub mod credentials;
+pub mod db;
+pub mod files;
 pub mod hash;
 pub mod json;
 pub mod log;
+pub mod net;
 pub mod progress;
 pub mod random;
 pub mod regex;
 pub mod scopes;
 pub mod settings;
+pub mod state;
 pub mod text;
 pub mod tools;
 pub mod uuid;
@@ -22,14 +29,20 @@ use crate::script::module::HostModule;
 pub fn all() -> Vec<HostModule> {
     vec![
         base64::module(),
+        cache::module(),
+        credentials::module(),
+        db::module(),
+        files::module(),
         hash::module(),
         json::module(),
         log::module(),
+        net::module(),
         progress::module(),
         random::module(),
         regex::module(),
         scopes::module(),
         settings::module(),
+        state::module(),
         text::module(),
         tools::module(),
         uuid::module(),

@@ -7,8 +7,8 @@ use crate::base::error::{Error, Kind};
 use crate::service::Services;
 use crate::service::permissions::Grants;
 use crate::service::scopes::ScopeValues;
-use rhai::{Dynamic, EvalAltResult, Map, NativeCallContext, Position};
 use arc_swap::ArcSwap;
+use rhai::{Dynamic, EvalAltResult, Map, NativeCallContext, Position};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,6 +24,8 @@ pub enum Phase {
     Call,
     /// `shutdown()`: everything but calling tools.
     Shutdown,
+    /// A function given to `db::transaction`, which holds a database: only computing and that transaction.
+    Transaction,
 }
 
 /// The plugin as its scripts need it: the same for every call of one generation.
@@ -103,6 +105,30 @@ pub struct Ctx {
     pub services: Arc<Services>,
 }
 
+impl Ctx {
+    /// The same call while it holds a database: under `control`, whose deadline is the transaction's, and without tools.
+    #[must_use]
+    pub fn in_transaction(&self, control: Arc<Control>) -> Arc<Ctx> {
+        Arc::new(Ctx {
+            phase: Phase::Transaction,
+            plugin: self.plugin.clone(),
+            generation: self.generation,
+            tool: self.tool.clone(),
+            imports: self.imports.clone(),
+            settings: self.settings.clone(),
+            chat: self.chat.clone(),
+            private: self.private,
+            scopes: self.scopes.clone(),
+            caller: self.caller.clone(),
+            depth: self.depth,
+            control,
+            sink: self.sink.clone(),
+            nested: None,
+            services: self.services.clone(),
+        })
+    }
+}
+
 /// The context of the running script, whatever its phase.
 ///
 /// # Errors
@@ -113,20 +139,21 @@ pub fn any(call: &NativeCallContext) -> Res<Arc<Ctx>> {
         .ok_or_else(|| raise(call, &Error::internal("this function needs a running plugin")))
 }
 
-/// The context, but only while the script is not loading: for everything that acts.
+/// The context, but only while the script may act: neither while loading nor inside a transaction.
 ///
 /// # Errors
-/// `disabled` with "not available while loading" in the load phase.
+/// `disabled` with "not available while loading" in the load phase, or "inside a transaction".
 pub fn live(call: &NativeCallContext) -> Res<Arc<Ctx>> {
     let ctx = any(call)?;
-    if ctx.phase == Phase::Load {
-        return Err(raise(
-            call,
-            &Error::new(Kind::Disabled, format!("`{}` is not available while loading", call.fn_name()))
-                .hint("call it inside a tool function; the top level and get_tools() can only read"),
-        ));
-    }
-    Ok(ctx)
+    let (when, hint) = match ctx.phase {
+        Phase::Call | Phase::Shutdown => return Ok(ctx),
+        Phase::Load => ("while loading", "call it inside a tool function; the top level and get_tools() can only read"),
+        Phase::Transaction => {
+            ("inside a transaction", "do it before or after; inside, use the transaction and compute")
+        }
+    };
+    let error = Error::new(Kind::Disabled, format!("`{}` is not available {when}", call.fn_name())).hint(hint);
+    Err(raise(call, &error))
 }
 
 /// Throws one of our errors at the place of the call, as the map that `catch (e)` sees.

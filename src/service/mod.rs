@@ -2,7 +2,9 @@
 
 pub mod cache;
 pub mod chance;
+pub mod database;
 pub mod digest;
+pub mod fetch;
 pub mod files;
 pub mod grants;
 pub mod pattern;
