@@ -3,6 +3,7 @@
 
 mod house;
 mod live;
+mod reload;
 mod rows;
 mod world;
 
