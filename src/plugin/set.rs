@@ -234,8 +234,13 @@ impl Plugins {
 
     /// Looks for new and vanished plugins and loads what changed.
     pub fn rescan(self: &Arc<Self>) {
+        let before = self.state().entries.len();
         let names = self.rescan_names();
+        let fewer = self.state().entries.len() < before + names.len();
         self.refresh(&names);
+        if fewer {
+            self.retry_refused(&names);
+        }
     }
 
     /// Takes vanished or disabled plugins' tools out, in one swap.
@@ -262,6 +267,14 @@ impl Plugins {
     /// Builds and, where they are good, swaps these plugins; waits for it. A build already under way is done once more
     /// after it ends, so that the newest files count.
     pub fn refresh(self: &Arc<Self>, names: &[Arc<str>]) {
+        if self.refresh_only(names) {
+            self.retry_refused(names);
+        }
+    }
+
+    /// As [`Plugins::refresh`]; tells whether a tool's name came free on the way.
+    fn refresh_only(self: &Arc<Self>, names: &[Arc<str>]) -> bool {
+        let mut freed = false;
         let mut mine = Vec::new();
         let mut off = Vec::new();
         {
@@ -287,11 +300,11 @@ impl Plugins {
         while !mine.is_empty() {
             if let [only] = mine.as_slice() {
                 let built = self.build(only);
-                self.commit_many(vec![(only.clone(), built)]);
+                freed |= self.commit_many(vec![(only.clone(), built)]);
             } else {
                 // As they come: one that hangs must not hold up the others.
                 for done in self.build_stream(&mine) {
-                    self.commit_many(vec![done]);
+                    freed |= self.commit_many(vec![done]);
                 }
             }
             let mut state = self.state();
@@ -303,23 +316,22 @@ impl Plugins {
             drop(state);
             self.settled.notify_all();
         }
-        if !off.is_empty() {
-            self.retry_refused();
-        }
         let mut state = self.state();
         while names.iter().any(|n| state.entries.get(n).is_some_and(|e| e.building)) {
             state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        freed || !off.is_empty()
     }
 
-    /// A plugin refused for a name may come in when the name is free again.
-    fn retry_refused(self: &Arc<Self>) {
+    /// A plugin refused for a name may come in when the name is free again. Those just looked at have had their try.
+    fn retry_refused(self: &Arc<Self>, tried: &[Arc<str>]) {
         let refused: Vec<Arc<str>> = {
             let state = self.state();
-            state.entries.iter().filter(|(_, e)| matches!(e.disk, Disk::Refused { .. })).map(|(n, _)| n.clone()).collect()
+            let refused = state.entries.iter().filter(|(n, e)| matches!(e.disk, Disk::Refused { .. }) && !tried.contains(n));
+            refused.map(|(n, _)| n.clone()).collect()
         };
         if !refused.is_empty() {
-            self.refresh(&refused);
+            self.refresh_only(&refused);
         }
     }
 
@@ -368,8 +380,9 @@ impl Plugins {
         self.build_stream(&on).collect()
     }
 
-    /// Takes finished builds in, in one swap.
-    fn commit_many(self: &Arc<Self>, built: Vec<(Arc<str>, Built)>) {
+    /// Takes finished builds in, in one swap; tells whether a tool's name came free.
+    fn commit_many(self: &Arc<Self>, built: Vec<(Arc<str>, Built)>) -> bool {
+        let mut freed = false;
         let mut live = Vec::new();
         let mut events = Vec::new();
         let mut retired = Vec::new();
@@ -384,8 +397,9 @@ impl Plugins {
                 }
                 match self.take(entry, &name, built, &mut next) {
                     Taken::Same => {}
-                    Taken::Live { differs, live: now, old } => {
+                    Taken::Live { differs, freed: names, live: now, old } => {
                         changed |= differs;
+                        freed |= names;
                         events.push(Event::PluginLive { plugin: name.to_string(), generation: now.generation });
                         live.push(now);
                         retired.push(old);
@@ -411,6 +425,7 @@ impl Plugins {
         for event in events {
             self.bus.publish(event);
         }
+        freed
     }
 
     fn take(&self, entry: &mut Entry, name: &Arc<str>, built: Built, next: &mut Snapshot) -> Taken {
@@ -499,7 +514,8 @@ impl Plugins {
             sources: std::mem::take(&mut generation.sources),
         };
         let old = entry.live.replace(Arc::new(generation));
-        Taken::Live { differs, live, old }
+        let freed = old_tools.iter().any(|t| next.get(&t.spec.name).is_none());
+        Taken::Live { differs, freed, live, old }
     }
 
     /// Makes the scopes of a plugin those that its generation declares. The first owner of a key keeps it.
@@ -649,7 +665,7 @@ type Built = Result<Generation, Vec<Diagnostic>>;
 
 enum Taken {
     Same,
-    Live { differs: bool, live: Live, old: Option<Arc<Generation>> },
+    Live { differs: bool, freed: bool, live: Live, old: Option<Arc<Generation>> },
     Failed,
 }
 

@@ -41,7 +41,6 @@ fn row_04_a_collision_refuses_the_whole_second_plugin_and_names_the_owner() {
     // When the owner goes, the refused one comes in.
     std::fs::remove_file(w.path("user/tools/first.rhai")).unwrap();
     w.host.plugins().rescan();
-    w.host.plugins().refresh(&["second".into()]);
     assert_eq!(w.text("thing", json!({})), "second");
 }
 
