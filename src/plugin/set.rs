@@ -423,6 +423,11 @@ impl Plugins {
             live.into_iter().for_each(|l| listener(l));
         }
         for event in events {
+            match &event {
+                Event::PluginLive { plugin, generation } => tracing::info!(%plugin, generation, "live"),
+                Event::PluginFailed { plugin, live, disk, .. } => tracing::warn!(%plugin, live, disk, "failed"),
+                _ => {}
+            }
             self.bus.publish(event);
         }
         freed

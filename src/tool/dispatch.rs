@@ -150,6 +150,8 @@ pub struct Outcome {
     pub rest: Option<String>,
     /// For the author: where the script failed.
     pub diagnostic: Option<Diagnostic>,
+    /// For the author: what of the result was dropped, and why.
+    pub warnings: Vec<String>,
     /// Wall clock.
     pub duration: Duration,
     /// Script operations.
@@ -273,6 +275,7 @@ impl Dispatcher {
             structured: None,
             rest: None,
             diagnostic: None,
+            warnings: Vec::new(),
             duration: start.elapsed(),
             operations: 0,
             memory: 0,
@@ -285,6 +288,19 @@ impl Dispatcher {
         let id = self.id();
         let mut outcome = self.attempt(&id, &call, parent, &snapshot, start);
         outcome.duration = start.elapsed();
+        // Ids, counts and status: never arguments or results (promise 5).
+        tracing::debug!(
+            call = %outcome.call,
+            tool = %outcome.tool,
+            plugin = %outcome.plugin,
+            generation = outcome.generation,
+            door = call.who.door,
+            ok = outcome.ok,
+            code = outcome.error.as_ref().map(|e| e.code()),
+            micros = u64::try_from(outcome.duration.as_micros()).unwrap_or(u64::MAX),
+            operations = outcome.operations,
+            "call"
+        );
         self.journal.record(&CallRecord {
             outcome: &outcome,
             arguments: &call.arguments,
@@ -519,6 +535,7 @@ impl Dispatcher {
                 Error::new(Kind::Internal, outcome.text.clone()).with_fallbacks(tool.spec.fallbacks.clone()),
             );
         }
+        outcome.warnings = shaped.warnings;
         outcome.structured = shaped.structured;
         outcome.rest = shaped.rest;
         outcome
