@@ -2,9 +2,9 @@
 //! One value for every door; `render` is the plain-text form.
 
 use super::ctx::Ctx;
-use super::value;
+use super::{syntax, value};
 use crate::base::error::{Error, Kind};
-use rhai::{Dynamic, EvalAltResult, ImmutableString, Map, ParseErrorType, Position};
+use rhai::{Dynamic, EvalAltResult, ImmutableString, Map, Position};
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -50,9 +50,11 @@ pub struct Diagnostic {
     pub line: usize,
     /// Column from 1, in characters; 0 for the line as a whole.
     pub column: usize,
-    /// The text of that line.
+    /// The text of that line; of a long one the part around the column.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snippet: Option<String>,
+    /// Column of the snippet's first character: 1, but for a long line.
+    pub snippet_column: usize,
     /// The calls that led there, innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<Frame>,
@@ -70,6 +72,7 @@ impl Diagnostic {
             line: 0,
             column: 0,
             snippet: None,
+            snippet_column: 1,
             stack: Vec::new(),
         }
     }
@@ -89,10 +92,15 @@ impl Diagnostic {
     /// Puts it at a line and column of `text`.
     #[must_use]
     pub fn at(mut self, text: &str, line: usize, column: usize) -> Self {
+        self.place(Some(text), line, column);
+        self
+    }
+
+    fn place(&mut self, text: Option<&str>, line: usize, column: usize) {
         self.line = line;
         self.column = column;
-        self.snippet = line.checked_sub(1).and_then(|n| text.lines().nth(n)).map(clip);
-        self
+        let shown = line.checked_sub(1).and_then(|n| text?.lines().nth(n)).map(|line| clip(line, column));
+        (self.snippet, self.snippet_column) = shown.map_or((None, 1), |(text, from)| (Some(text), from));
     }
 
     /// An error of ours about a file.
@@ -132,8 +140,8 @@ impl Diagnostic {
                 // Tabs are one column to the parser and several on a screen.
                 let shown = snippet.replace('\t', " ");
                 let _ = writeln!(out, "{gutter} |\n{number} | {shown}");
-                if self.column > 0 {
-                    let _ = writeln!(out, "{gutter} | {}^", " ".repeat(self.column - 1));
+                if let Some(indent) = self.column.checked_sub(self.snippet_column) {
+                    let _ = writeln!(out, "{gutter} | {}^", " ".repeat(indent));
                 }
             }
         }
@@ -149,9 +157,23 @@ impl Diagnostic {
     }
 }
 
-fn clip(line: &str) -> String {
+/// A line as it is shown, with the column of its first character.
+fn clip(line: &str, column: usize) -> (String, usize) {
     const MOST: usize = 200;
-    if line.chars().count() <= MOST { line.to_owned() } else { line.chars().take(MOST).chain(['…']).collect() }
+    let length = line.chars().count();
+    if length <= MOST {
+        return (line.to_owned(), 1);
+    }
+    // A window with the column in it, cut ends marked.
+    let from = column.saturating_sub(MOST / 2).min(length - MOST);
+    let mut shown: Vec<char> = line.chars().skip(from).take(MOST).collect();
+    if from > 0 {
+        shown[0] = '…';
+    }
+    if from + MOST < length {
+        shown[MOST - 1] = '…';
+    }
+    (shown.into_iter().collect(), from + 1)
 }
 
 /// What a failed evaluation means: the structured failure for a caller, and the diagnostic for the author.
@@ -202,11 +224,17 @@ pub fn explain(fault: Box<EvalAltResult>, entry: &str, ctx: &Ctx) -> Fault {
     }
     stack.reverse();
     let position = fault.position();
-    let error = cause(&fault, ctx);
+    let text = ctx.imports.text_of(&file);
+    let error = match &fault {
+        EvalAltResult::ErrorParsing(kind, at) => {
+            let line = at.line().and_then(|n| text.as_ref()?.lines().nth(n - 1));
+            syntax::explain(kind, line, at.position().unwrap_or(0))
+        }
+        other => cause(other, ctx),
+    };
     let code = if matches!(fault, EvalAltResult::ErrorParsing(..)) { "syntax" } else { error.code() };
     let mut diagnostic = Diagnostic::error(code, file.clone(), error.message());
     diagnostic.hint = error.hint_text().map(str::to_owned);
-    let text = ctx.imports.text_of(&file);
     place(&mut diagnostic, text.as_ref(), position, &stack, ctx);
     diagnostic.stack = stack;
     Fault { error, diagnostic }
@@ -215,16 +243,11 @@ pub fn explain(fault: Box<EvalAltResult>, entry: &str, ctx: &Ctx) -> Fault {
 fn place(diagnostic: &mut Diagnostic, text: Option<&Arc<str>>, position: Position, stack: &[Frame], ctx: &Ctx) {
     let (line, column) = (position.line().unwrap_or(0), position.position().unwrap_or(0));
     if line > 0 {
-        diagnostic.line = line;
-        diagnostic.column = column;
-        diagnostic.snippet = text.and_then(|t| t.lines().nth(line - 1)).map(clip);
+        diagnostic.place(text.map(|t| &**t), line, column);
     } else if let Some(frame) = stack.iter().find(|f| f.line > 0) {
         // No position of its own, such as a native without one: the nearest call is the best place.
         diagnostic.file.clone_from(&frame.file);
-        diagnostic.line = frame.line;
-        diagnostic.column = frame.column;
-        diagnostic.snippet =
-            ctx.imports.text_of(&frame.file).and_then(|t| t.lines().nth(frame.line - 1).map(clip));
+        diagnostic.place(ctx.imports.text_of(&frame.file).as_deref(), frame.line, frame.column);
     }
 }
 
@@ -243,7 +266,6 @@ fn cause(fault: &EvalAltResult, ctx: &Ctx) -> Error {
             format!("calls nest deeper than {}", super::engine::CALL_DEPTH),
         )
         .hint("a function that calls itself needs an end, or a loop instead"),
-        EvalAltResult::ErrorParsing(kind, _) => syntax(kind),
         EvalAltResult::ErrorVariableNotFound(name, _) => {
             let error = Error::internal(format!("no variable `{name}` here"));
             if is_constant_below(name, ctx) {
@@ -264,10 +286,11 @@ fn cause(fault: &EvalAltResult, ctx: &Ctx) -> Error {
 
 /// The message without the position that Rhai appends: the diagnostic has it already.
 fn bare_message(fault: &EvalAltResult) -> String {
-    let text = fault.to_string();
-    let text = text.split(" (line ").next().unwrap_or(&text).trim_end_matches('.');
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |c| c.to_lowercase().chain(chars).collect())
+    without_place(&fault.to_string())
+}
+
+fn without_place(text: &str) -> String {
+    syntax::lowered(text.rsplit_once(" (line ").map_or(text, |(message, _)| message))
 }
 
 fn is_constant_below(name: &str, ctx: &Ctx) -> bool {
@@ -288,12 +311,16 @@ fn thrown(value: &Dynamic) -> Error {
         }
         // A language error that was caught and thrown on, or a map of the author's own.
         if let Some(message) = value::text(&map, "message") {
-            return Error::internal(message);
+            let is_language = map.contains_key("error") && map.contains_key("position");
+            return Error::internal(if is_language { without_place(&message) } else { message });
         }
         return Error::internal(value::to_json(value).map_or_else(|_| "a map was thrown".into(), |v| v.to_string()));
     }
     if let Some(text) = value.read_lock::<ImmutableString>() {
         return Error::internal(text.to_string());
+    }
+    if value.is_unit() {
+        return Error::internal("the script threw nothing");
     }
     Error::internal(value.to_string())
 }
@@ -306,24 +333,5 @@ fn function_not_found(signature: &str) -> Error {
         error.hint(format!("see `lapidary docs` for what `{name}` takes"))
     } else {
         error.hint("check the name, the number and the types of the arguments")
-    }
-}
-
-fn syntax(kind: &ParseErrorType) -> Error {
-    let message = {
-        let text = kind.to_string();
-        let mut chars = text.trim_end_matches('.').chars();
-        chars.next().map_or_else(String::new, |c| c.to_lowercase().chain(chars).collect::<String>())
-    };
-    let error = Error::invalid(message);
-    match kind {
-        ParseErrorType::Reserved(word) => {
-            error.hint(format!("`{word}` is a reserved word of Rhai; use another name (in a parameter of a tool: `{word}_`)"))
-        }
-        ParseErrorType::WrongDocComment => {
-            error.hint("`///` stands directly before a function only; write `//` here")
-        }
-        ParseErrorType::ExprTooDeep => error.hint("give the inner part a name with `let` or a function of its own"),
-        _ => error,
     }
 }

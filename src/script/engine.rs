@@ -50,8 +50,13 @@ pub fn build(modules: &[HostModule]) -> Engine {
     #[allow(deprecated)] // These hooks are marked volatile, not deprecated; the version is pinned.
     {
         // Parsing is quadratic in places (names in scope, keys of one map), so the deadline has to reach it too.
-        engine.on_parse_token(|token, _, _| {
-            if control::is_stopped() { Token::LexError(LexError::Runtime(String::new()).into()) } else { token }
+        engine.on_parse_token(|token, _, _| match token {
+            _ if control::is_stopped() => Token::LexError(LexError::Runtime(String::new()).into()),
+            // A whole number beyond 64 bits would become a float without a word.
+            Token::FloatConstant(number) if number.1.bytes().all(|b| b.is_ascii_digit()) => {
+                Token::LexError(LexError::MalformedNumber(number.1.to_string()).into())
+            }
+            token => token,
         });
         engine.on_progress(|_| match control::tick() {
             Stop::No => None,

@@ -10,6 +10,7 @@ pub mod module;
 pub mod pool;
 pub mod program;
 pub mod resolver;
+mod syntax;
 pub mod value;
 
 #[cfg(test)]

@@ -369,6 +369,9 @@ impl Walk<'_> {
                 ),
             });
         }
+        if let Some((_, here)) = ELSEWHERE.iter().find(|(word, _)| *word == name) {
+            return finding.hint(format!("write `{here}`"));
+        }
         if self.natives.modules.contains_key(name) || aliases.iter().any(|a| a == name) {
             return finding.hint(format!("`{name}` is a module: write {name}::<function>(..)"));
         }
@@ -380,6 +383,17 @@ impl Walk<'_> {
         }
     }
 }
+
+/// Words of other languages, and what they are here.
+const ELSEWHERE: [(&str, &str); 7] = [
+    ("None", "()"),
+    ("undefined", "()"),
+    ("True", "true"),
+    ("False", "false"),
+    ("self", "this"),
+    ("elif", "else if"),
+    ("pass", "{}"),
+];
 
 fn before(a: Position, b: Position) -> bool {
     (a.line(), a.position()) < (b.line(), b.position())

@@ -165,6 +165,7 @@ fn a_name_that_is_no_variable_is_refused() {
             "let seen = 1;\nfn f() { seen }",
             vec!["error 2:10 no variable `seen` here | a top-level `let` is not visible in functions: make `seen` a const, a parameter, or keep it in state::".to_owned()],
         ),
+        ("fn f() { None }", vec!["error 1:10 no variable `None` here | write `()`".to_owned()]),
         ("fn f() { text }", vec!["error 1:10 no variable `text` here | `text` is a module: write text::<function>(..)".to_owned()]),
         ("fn f() { global::NONE }", vec![plain("1:18", "NONE")]),
     ];
