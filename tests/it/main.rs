@@ -5,6 +5,7 @@ mod house;
 mod live;
 mod reload;
 mod rows;
+mod stock;
 mod world;
 
 #[global_allocator]
