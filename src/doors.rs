@@ -1,8 +1,12 @@
 //! Where the command line reaches the other doors: they never import each other, so this room puts them together.
 
 use crate::app::Host;
+#[cfg(feature = "server")]
+use crate::base::error::Error;
 use crate::base::error::Result;
 
+#[cfg(feature = "server")]
+pub use crate::http::Options as ServeOptions;
 pub use crate::mcp::Options as McpOptions;
 
 /// Serves MCP on standard input and output until the input ends or the process is told to stop; then the host has ended too.
@@ -11,4 +15,55 @@ pub use crate::mcp::Options as McpOptions;
 /// When there is no runtime to be had. What a client does wrong is answered, never returned.
 pub fn mcp(host: &Host, options: &McpOptions) -> Result<()> {
     crate::mcp::stdio(host, options)
+}
+
+/// Serves over HTTP until the process is told to stop; then the host has ended too. `ready` is called with what to tell a
+/// person at the terminal once the address is taken.
+///
+/// # Errors
+/// `invalid_arguments` for an address or a setting that cannot be used, `permission_denied` for an address beyond this machine
+/// without a token of the owner's, `conflict` for an address that is taken.
+#[cfg(feature = "server")]
+pub fn serve(host: &Host, options: &ServeOptions, ready: impl FnOnce(&Opened)) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_name("lapidary-http")
+        .enable_all()
+        .build()
+        .map_err(|e| Error::internal(format!("cannot start the runtime: {e}")))?;
+    runtime.block_on(async {
+        let mcp = Mounted(crate::mcp::Web::new(host, &McpOptions::default()));
+        let server = crate::http::Server::open(host, mcp, options).await?;
+        ready(&Opened { address: server.address(), greeting: server.greeting() });
+        server.run(crate::mcp::told_to_stop()).await;
+        Ok(())
+    })
+}
+
+/// A server that has its address.
+#[cfg(feature = "server")]
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// Where it listens.
+    pub address: std::net::SocketAddr,
+    /// What a person at the terminal is told: the address, and what to do next. It holds the token: never for a log.
+    pub greeting: String,
+}
+
+/// MCP as a route of the server.
+#[cfg(feature = "server")]
+#[derive(Clone)]
+struct Mounted(crate::mcp::Web);
+
+#[cfg(feature = "server")]
+impl crate::http::Endpoint for Mounted {
+    async fn handle(
+        &self,
+        request: http::Request<bytes::Bytes>,
+    ) -> http::Response<http_body_util::combinators::BoxBody<bytes::Bytes, std::convert::Infallible>> {
+        self.0.handle(request).await
+    }
+
+    async fn close(&self) {
+        self.0.close().await;
+    }
 }

@@ -6,6 +6,8 @@ pub mod docs;
 #[cfg(feature = "mcp")]
 pub mod doors;
 pub mod host;
+#[cfg(feature = "server")]
+pub mod http;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod net;

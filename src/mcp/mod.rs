@@ -10,6 +10,6 @@ mod web;
 mod wire;
 
 pub use door::Options;
-pub use stdio::stdio;
+pub use stdio::{stdio, told_to_stop};
 #[cfg(feature = "server")]
 pub use web::Web;

@@ -30,21 +30,10 @@ const INSTRUCTIONS: &str = "The tools are scripts that their owner edits while y
 change at any time, and you are told when the list changed. A refused call says which argument was wrong, what was expected \
 and shows an example. A long result is cut and names a handle to the rest.";
 
-/// How a session's list result reaches the client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Listing {
-    /// The door puts the rendered list in place of an empty one.
-    Spliced,
-    /// The result holds the tools.
-    #[cfg(test)]
-    Whole,
-}
-
 /// One session.
 #[derive(Clone)]
 pub(super) struct Session {
     door: Arc<Door>,
-    listing: Listing,
     /// Who calls, once the client has introduced itself.
     who: Arc<OnceLock<Who>>,
     /// The version of the list that the client started from; changes after it are told.
@@ -53,8 +42,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(door: Arc<Door>, listing: Listing) -> Session {
-        Session { door, listing, who: Arc::default(), start: Arc::default(), following: Arc::default() }
+    pub(super) fn new(door: Arc<Door>) -> Session {
+        Session { door, who: Arc::default(), start: Arc::default(), following: Arc::default() }
     }
 
     fn host(&self) -> &Host {
@@ -292,15 +281,9 @@ impl ServerHandler for Session {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        // Looking makes sure that what the door puts in is as new as this request.
-        let rendered = self.door.list.current();
-        let tools = match self.listing {
-            Listing::Spliced => Vec::new(),
-            #[cfg(test)]
-            Listing::Whole => serde_json::from_slice(&rendered.json).unwrap_or_default(),
-        };
-        drop(rendered);
-        Ok(ListToolsResult::with_all_items(tools))
+        // The door puts the rendered tools in place of this empty list; looking makes sure that they are as new as this request.
+        let _ = self.door.list.current();
+        Ok(ListToolsResult::with_all_items(Vec::new()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

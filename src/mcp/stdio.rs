@@ -1,7 +1,7 @@
 //! MCP over standard input and output: lines in, lines out, until the input ends. Nothing but protocol is ever written there.
 
 use super::door::{Door, GRACE, Options};
-use super::server::{Listing, Session};
+use super::server::Session;
 use super::wire::{self, Read};
 use crate::app::Host;
 use crate::base::error::{Error, Result};
@@ -38,7 +38,7 @@ pub fn stdio(host: &Host, options: &Options) -> Result<()> {
         let (reader, writer) = rmcp::transport::stdio_pipes();
         let lines = Lines::new(door.clone(), reader, writer);
         // A client that leaves before it has introduced itself is no fault of the host.
-        match Session::new(door, Listing::Spliced).serve(lines).await {
+        match Session::new(door).serve(lines).await {
             Ok(running) => {
                 let _ = running.waiting().await;
             }
@@ -52,7 +52,7 @@ pub fn stdio(host: &Host, options: &Options) -> Result<()> {
 }
 
 /// Resolves when the process is asked to end: Ctrl-C, or a termination signal.
-async fn told_to_stop() {
+pub async fn told_to_stop() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

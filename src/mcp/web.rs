@@ -1,7 +1,7 @@
 //! MCP over streamable HTTP: one request in, one response or event stream out. Sockets, tokens and addresses are not its affair.
 
 use super::door::{Door, GRACE, Options};
-use super::server::{Listing, Session};
+use super::server::Session;
 use super::wire;
 use crate::app::Host;
 use bytes::Bytes;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Largest body of a request.
-pub const BODY: usize = 16 << 20;
+/// Largest body that the SDK is given. The server's own limit comes first; arguments packed as text grow by a few bytes each.
+const BODY: usize = 64 << 20;
 /// How long a session may say nothing before it is forgotten. A client that comes back later starts a new one.
 const IDLE: Duration = Duration::from_secs(3600);
 
@@ -34,14 +34,14 @@ impl Web {
         let door = Door::new(host, options);
         let sessions = {
             let door = door.clone();
-            move || Ok(Session::new(door.clone(), Listing::Spliced))
+            move || Ok(Session::new(door.clone()))
         };
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(IDLE);
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_json_response(true)
-            .with_max_request_body_bytes(BODY + BODY / 8);
+            .with_max_request_body_bytes(BODY);
         Web { door, service: StreamableHttpService::new(sessions, Arc::new(manager), config) }
     }
 

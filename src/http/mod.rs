@@ -1,0 +1,10 @@
+//! The HTTP door: sockets with limits, who is let in, and the routes. What runs behind a route belongs to the other rooms.
+
+mod access;
+mod metrics;
+mod route;
+mod server;
+mod token;
+
+pub use route::Endpoint;
+pub use server::{Options, Server};
