@@ -1,6 +1,7 @@
 //! One binary for all integration tests: linking is what costs. Each module is one subject.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod contain;
 mod house;
 mod live;
 mod reload;
