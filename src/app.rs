@@ -4,6 +4,7 @@ use crate::base::clock::Clock;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::event::{Bus, Event};
 use crate::base::paths::Paths;
+use crate::config::{self, Config};
 use crate::plugin::discover::{self, Stock};
 use crate::plugin::load::{Loader, guarded};
 use crate::plugin::set::{Live, Plugins};
@@ -50,9 +51,6 @@ struct Inner {
     watch: Mutex<Option<Watch>>,
     _runtime: OwnRuntime,
 }
-
-/// `user/lapidary.toml`, parsed.
-pub type Config = toml::Table;
 
 /// A runtime of the host's own that never blocks whoever drops it.
 struct OwnRuntime(Option<tokio::runtime::Runtime>);
@@ -200,7 +198,7 @@ impl HostBuilder {
             None => Paths::find(None)?,
         };
         paths.ensure()?;
-        let (config, notice) = read_config(&paths);
+        let (config, broken_config) = config::read(&paths);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("lapidary-io")
@@ -219,12 +217,8 @@ impl HostBuilder {
         let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot::default()));
         let counters = Arc::new(Counters::new(bus.clone()));
         let options = Options {
-            allow_unflagged_in_private: config
-                .get("privacy")
-                .and_then(|p| p.get("allow_unflagged_tools"))
-                .and_then(toml::Value::as_bool)
-                .unwrap_or(false),
-            config: script_config(&config, &paths, self.config),
+            allow_unflagged_in_private: config::flag(&config, "privacy", "allow_unflagged_tools"),
+            config: config::for_scripts(&config, &paths, self.config),
         };
         let dispatcher =
             Dispatcher::new(engine.clone(), services.clone(), pool.clone(), snapshot.clone(), counters.clone(), options);
@@ -276,8 +270,9 @@ impl HostBuilder {
             watch: Mutex::new(None),
             _runtime: OwnRuntime(Some(runtime)),
         }));
-        if let Some(message) = notice {
-            bus.publish(Event::Notice { subject: "user/lapidary.toml".into(), message });
+        if let Some(e) = broken_config {
+            tracing::warn!("user/lapidary.toml is not used");
+            bus.publish(Event::Notice { subject: "user/lapidary.toml".into(), message: e.to_string() });
         }
         if self.watching == Watching::On {
             let watch = Watch::start(plugins, &paths, &self.extra, Arc::new(|| {}))?;
@@ -455,38 +450,6 @@ impl Tool {
             generation: tool.generation(),
         }
     }
-}
-
-/// Reads the host's own settings. A file that does not parse is reported and counts as empty: defaults are safe.
-fn read_config(paths: &Paths) -> (Config, Option<String>) {
-    match crate::base::file::read_text_capped(&paths.lapidary_toml(), 1 << 20) {
-        Ok(text) => match text.parse::<Config>() {
-            Ok(config) => (config, None),
-            Err(e) => (Config::new(), Some(format!("lapidary.toml does not parse, so defaults are used: {}", e.message()))),
-        },
-        Err(e) if e.kind() == Kind::NotFound => (Config::new(), None),
-        Err(e) => (Config::new(), Some(e.to_string())),
-    }
-}
-
-/// What every script reads as `config`: never a secret, a path or another plugin's setting.
-fn script_config(config: &Config, paths: &Paths, own: Map) -> Map {
-    let mut map = Map::new();
-    map.insert("version".into(), env!("CARGO_PKG_VERSION").into());
-    let root_name = paths.root().file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    map.insert("root_name".into(), root_name.into());
-    map.insert("locale".into(), "en".into());
-    map.insert("timezone".into(), "UTC".into());
-    if let Some(keys) = config.get("config").and_then(toml::Value::as_table) {
-        for (key, value) in keys {
-            let json = serde_json::to_value(value).unwrap_or(Value::Null);
-            if let Ok(value) = crate::script::value::from_json(&json) {
-                map.insert(key.as_str().into(), value);
-            }
-        }
-    }
-    map.extend(own);
-    map
 }
 
 /// Writes every generation that goes live into the history, on a thread of its own: a save is live before it is kept.

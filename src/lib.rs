@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod base;
+pub mod config;
 pub mod docs;
 #[cfg(feature = "mcp")]
 pub mod doors;
@@ -17,4 +18,12 @@ pub mod service;
 pub mod store;
 pub mod tool;
 
+pub use app::{Host, HostBuilder, Shipped, Tool, Watching};
+pub use base::error::{Error, Kind};
+pub use base::event::Event;
+pub use base::paths;
 pub use script::alloc::CountingAllocator;
+pub use script::module::HostModule;
+pub use tool::dispatch::{Call, Outcome, Who};
+pub use tool::registry::NativeTool;
+pub use tool::spec::Spec;

@@ -38,7 +38,7 @@ fn a_file_that_cannot_be_read_says_why() {
         (b"", "the file is empty"),
         (b"\xef\xbb\xbf", "the file is empty"),
         (b"let x = 1;", "the file has no tools"),
-        (b"#!/usr/bin/env rhai\nfn a() { 1 }", "line 1"),
+        (b"#!/usr/bin/env rhai\nfn a() { 1 }", "a script has no such first line"),
         (b"return 1;", "`return` outside a function"),
         (b"/// A. Use it.\nfn a() { nope() }", "nope"),
         (b"/// A. Use it.\nfn a(x) { x }", "x"),
@@ -110,7 +110,7 @@ fn one_bad_schema_is_quarantined_and_its_neighbours_work() {
 fn ten_thousand_tools_load_up_to_the_cap_of_each_file() {
     let w = World::new();
     for file in 0..20 {
-        let tools: Vec<String> = (0..500).map(|i| entry(&format!("t{file}_{i}"), "#{ type: \"object\" }")).collect();
+        let tools: Vec<String> = (0..500).map(|i| entry(&format!("f{file}x{i}"), "#{ type: \"object\" }")).collect();
         // A literal list that long is one expression per line; it comes from a function as well.
         fs::write(
             w.path(&format!("user/tools/many{file}.rhai")),
@@ -120,7 +120,7 @@ fn ten_thousand_tools_load_up_to_the_cap_of_each_file() {
     }
     w.host.plugins().rescan();
     assert_eq!(w.host.dispatcher().snapshot().len(), 10_000);
-    assert_eq!(w.text("t19_499", json!({})), "t19_499");
+    assert_eq!(w.text("f19x499", json!({})), "f19x499");
     let tools: Vec<String> = (0..600).map(|i| entry(&format!("x{i}"), "#{ type: \"object\" }")).collect();
     w.tool("over", &explicit(&tools.join(",\n"), "1"));
     let status = w.host.plugins().status("over").unwrap();
