@@ -318,3 +318,24 @@ fn a_disabled_plugin_answers_nothing_and_an_edit_does_not_wake_it() {
     w.host.plugins().switch("t", Switch::On).unwrap();
     assert_eq!(w.text("answer", json!({})), "two");
 }
+
+#[test]
+fn a_plugin_folder_that_is_copied_in_is_live_with_all_its_files() {
+    let w = World::watching();
+    for n in 0..10 {
+        let folder = w.path(&format!("user/plugins/p{n}"));
+        fs::create_dir_all(folder.join("tools")).unwrap();
+        fs::create_dir_all(folder.join("lib")).unwrap();
+        fs::write(folder.join("plugin.json"), format!("{{\"name\": \"p{n}\"}}")).unwrap();
+        fs::write(folder.join("lib/a.rhai"), "fn say() { \"lib\" }").unwrap();
+        fs::write(folder.join("tools/one.rhai"), tool(&format!("one{n}"), "1")).unwrap();
+        let two = format!("import \"lib/a\" as a;\n/// Answers. Use it in tests.\nfn two{n}() {{ a::say() }}\n");
+        fs::write(folder.join("tools/two.rhai"), two).unwrap();
+    }
+    until("all are live", || {
+        (0..10).all(|n| w.call(&format!("one{n}"), json!({})).ok && w.call(&format!("two{n}"), json!({})).text == "lib")
+    });
+    fs::remove_dir_all(w.path("user/plugins/p3")).unwrap();
+    until("the removed one is gone", || w.host.plugins().status("p3").is_none());
+    assert!(w.call("one4", json!({})).ok);
+}
