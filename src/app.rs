@@ -17,7 +17,7 @@ use crate::script::pool::Pool;
 use crate::script::{engine, program};
 use crate::service::Services;
 use crate::tool::dispatch::{Call, Dispatcher, Options, Outcome, Who};
-use crate::tool::journal::{Counted, Counters};
+use crate::tool::journal::{CallRecord, Counted, Counters, Journal};
 use crate::tool::registry::{Gone, LiveTool, NativeTool, Snapshot};
 use crate::tool::spec::Spec;
 use crate::tool::toolset::{self, Saved};
@@ -27,7 +27,6 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 
@@ -50,8 +49,6 @@ struct Inner {
     shutdowns: Arc<Shutdowns>,
     // Dropped in this order: the watcher first, the runtime last.
     watch: Mutex<Option<Watch>>,
-    /// Ends when the plugins let go of it, with everything written.
-    history_writer: Mutex<Option<JoinHandle<()>>>,
     _runtime: OwnRuntime,
 }
 
@@ -93,7 +90,11 @@ pub struct HostBuilder {
     watching: Watching,
     shipped: Shipped,
     history: bool,
+    brief: bool,
+    offline: bool,
     clock: Clock,
+    bus: Bus,
+    engine: Option<Arc<Engine>>,
     config: Map,
 }
 
@@ -107,7 +108,11 @@ impl Default for HostBuilder {
             watching: Watching::On,
             shipped: Shipped::All,
             history: false,
+            brief: false,
+            offline: false,
             clock: Clock::system(),
+            bus: Bus::default(),
+            engine: None,
             config: Map::new(),
         }
     }
@@ -163,6 +168,35 @@ impl HostBuilder {
         self
     }
 
+    /// For a host that lives for one command beside others on the same root: at its end only plugins that were called run
+    /// their `shutdown`. The others have nothing to put away, and may be at work in another process.
+    #[must_use]
+    pub fn brief(mut self) -> Self {
+        self.brief = true;
+        self
+    }
+
+    /// Lets no request leave this machine: for tests.
+    #[must_use]
+    pub fn offline(mut self) -> Self {
+        self.offline = true;
+        self
+    }
+
+    /// The bus that tells what happens. Who brings one hears also what happens while the host starts.
+    #[must_use]
+    pub fn bus(mut self, bus: Bus) -> Self {
+        self.bus = bus;
+        self
+    }
+
+    /// The engine of another host with the same modules: it holds nothing of any host, and takes time to build.
+    #[must_use]
+    pub(crate) fn engine(mut self, engine: Arc<Engine>) -> Self {
+        self.engine = Some(engine);
+        self
+    }
+
     /// The clock that scripts and caches see.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
@@ -208,10 +242,14 @@ impl HostBuilder {
             .enable_all()
             .build()
             .map_err(|e| Error::internal(format!("cannot start the runtime: {e}")))?;
-        let bus = Bus::default();
-        let services = Arc::new(Services::new(paths.clone(), self.clock, bus.clone(), runtime.handle().clone()));
+        let bus = self.bus;
+        let mut services = Services::new(paths.clone(), self.clock, bus.clone(), runtime.handle().clone());
+        if self.offline {
+            services.net = crate::net::Client::loopback_only();
+        }
+        let services = Arc::new(services);
         let modules: Arc<[HostModule]> = crate::host::all().into_iter().chain(self.modules).collect();
-        let engine = Arc::new(engine::build(&modules));
+        let engine = self.engine.unwrap_or_else(|| Arc::new(engine::build(&modules)));
         let pool = Pool::new(CALL_THREADS);
         let stock: Arc<dyn Stock> = match self.shipped {
             Shipped::All => Arc::new(discover::Embedded),
@@ -219,16 +257,24 @@ impl HostBuilder {
         };
         let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot::default()));
         let counters = Arc::new(Counters::new(bus.clone()));
+        let called = self.brief.then(|| Arc::new(Called { counters: counters.clone(), plugins: Mutex::default() }));
+        let journal: Arc<dyn Journal> = match &called {
+            Some(called) => called.clone(),
+            None => counters.clone(),
+        };
         let options = Options {
             allow_unflagged_in_private: config::flag(&config, "privacy", "allow_unflagged_tools"),
             config: config::for_scripts(&config, &paths, self.config),
         };
         let dispatcher =
-            Dispatcher::new(engine.clone(), services.clone(), pool.clone(), snapshot.clone(), counters.clone(), options);
+            Dispatcher::new(engine.clone(), services.clone(), pool.clone(), snapshot.clone(), journal, options);
         let shutdowns = Arc::new(Shutdowns::default());
         let retired = {
             let (engine, services, pool, shutdowns) = (engine.clone(), services.clone(), pool.clone(), shutdowns.clone());
             Arc::new(move |gone: Gone| {
+                if called.as_ref().is_some_and(|called| !called.has(&gone.plugin.name)) {
+                    return;
+                }
                 let (engine, services) = (engine.clone(), services.clone());
                 shutdowns.run(&pool, move || shut_down(&engine, &services, &gone));
             })
@@ -256,9 +302,8 @@ impl HostBuilder {
         if !self.tools.is_empty() {
             plugins.add_native(self.tools)?;
         }
-        let mut writer = None;
         if self.history {
-            writer = Some(keep_history(&plugins, history.clone(), &bus)?);
+            keep_history(&plugins, history.clone(), &bus)?;
         }
         plugins.start();
         let host = Host(Arc::new(Inner {
@@ -272,7 +317,6 @@ impl HostBuilder {
             config,
             shutdowns,
             watch: Mutex::new(None),
-            history_writer: Mutex::new(writer),
             _runtime: OwnRuntime(Some(runtime)),
         }));
         if let Some(e) = broken_config {
@@ -412,24 +456,15 @@ impl Host {
     pub fn stop(&self) {
         self.0.services.bus.publish(Event::Stopping);
         drop(self.0.watch.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.0.end(Duration::from_secs(5));
+        self.0.plugins.stop();
+        self.0.shutdowns.wait(Duration::from_secs(5));
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.end(Duration::from_secs(3));
-    }
-}
-
-impl Inner {
-    /// Runs every `shutdown` and writes what the history still wants, within a while.
-    fn end(&self, most: Duration) {
         self.plugins.stop();
-        self.shutdowns.wait(most);
-        if let Some(writer) = self.history_writer.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            let _ = writer.join();
-        }
+        self.shutdowns.wait(Duration::from_secs(3));
     }
 }
 
@@ -467,7 +502,7 @@ impl Tool {
 }
 
 /// Writes every generation that goes live into the history, on a thread of its own: a save is live before it is kept.
-fn keep_history(plugins: &Arc<Plugins>, history: Arc<History>, bus: &Bus) -> Result<JoinHandle<()>> {
+fn keep_history(plugins: &Arc<Plugins>, history: Arc<History>, bus: &Bus) -> Result<()> {
     let (tx, rx) = mpsc::channel::<Live>();
     let tx = Mutex::new(tx);
     let bus = bus.clone();
@@ -491,6 +526,7 @@ fn keep_history(plugins: &Arc<Plugins>, history: Arc<History>, bus: &Bus) -> Res
                 }
             }
         })
+        .map(drop)
         .map_err(|e| Error::internal(format!("cannot start a thread: {e}")))
 }
 
@@ -529,6 +565,27 @@ fn shut_down(engine: &Engine, services: &Arc<Services>, gone: &Gone) {
             subject: gone.plugin.name.to_string(),
             message: format!("shutdown() of generation {} failed: {what}", gone.generation),
         });
+    }
+}
+
+/// Counts calls, and remembers which plugins were called.
+struct Called {
+    counters: Arc<Counters>,
+    plugins: Mutex<BTreeSet<Arc<str>>>,
+}
+
+impl Called {
+    fn has(&self, plugin: &str) -> bool {
+        self.plugins.lock().unwrap_or_else(PoisonError::into_inner).contains(plugin)
+    }
+}
+
+impl Journal for Called {
+    fn record(&self, record: &CallRecord) {
+        if record.outcome.generation > 0 {
+            self.plugins.lock().unwrap_or_else(PoisonError::into_inner).insert(record.outcome.plugin.clone());
+        }
+        self.counters.record(record);
     }
 }
 

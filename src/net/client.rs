@@ -130,6 +130,8 @@ pub struct Client(Arc<Lanes>);
 
 struct Lanes {
     lookup: Lookup,
+    /// No request leaves this machine.
+    stays: bool,
     lan: OnceLock<std::result::Result<reqwest::Client, String>>,
     wan: OnceLock<std::result::Result<reqwest::Client, String>>,
 }
@@ -149,8 +151,15 @@ impl Client {
         }))
     }
 
+    /// A client for tests: every hop must be this machine itself.
+    #[must_use]
+    pub fn loopback_only() -> Self {
+        let Client(lanes) = Client::new();
+        Client(Arc::new(Lanes { lookup: lanes.lookup.clone(), stays: true, lan: OnceLock::new(), wan: OnceLock::new() }))
+    }
+
     fn with_lookup(lookup: Lookup) -> Self {
-        Client(Arc::new(Lanes { lookup, lan: OnceLock::new(), wan: OnceLock::new() }))
+        Client(Arc::new(Lanes { lookup, stays: false, lan: OnceLock::new(), wan: OnceLock::new() }))
     }
 
     /// Sends a request and reads the answer. Needs a Tokio runtime; dropping the future stops everything.
@@ -180,6 +189,11 @@ impl Client {
         for _ in 0..=redirect::MAX_HOPS {
             let host = url.host_str().unwrap_or_default().to_owned();
             permit(&normalise(&host))?;
+            if self.0.stays && !is_this_machine(&host) {
+                return Err(Error::new(Kind::UpstreamUnavailable, "nothing here leaves this machine")
+                    .with_retryable(false)
+                    .hint("a test talks to a server of its own on 127.0.0.1"));
+            }
             let rule = HostRule::of(&host);
             // A name is checked when it is resolved; an address is never resolved, so it is checked here.
             if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
@@ -227,6 +241,11 @@ impl Lanes {
             .as_ref()
             .map_err(|e| Error::internal(format!("the http client cannot be built: {e}")))
     }
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let host = normalise(host);
+    host == "localhost" || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 fn build(lookup: Lookup) -> std::result::Result<reqwest::Client, String> {

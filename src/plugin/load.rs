@@ -118,6 +118,11 @@ impl Generation {
     pub fn name(&self) -> &Arc<str> {
         &self.plugin.name
     }
+
+    /// Its tools, in source order.
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<Spec>> {
+        self.files.iter().flat_map(|file| file.tools.iter().map(|draft| &draft.spec))
+    }
 }
 
 impl Loader {
