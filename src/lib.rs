@@ -2,6 +2,8 @@
 
 pub mod app;
 pub mod base;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod config;
 pub mod docs;
 #[cfg(feature = "mcp")]
@@ -17,6 +19,7 @@ pub mod script;
 pub mod service;
 pub mod store;
 pub mod tool;
+pub mod trial;
 
 pub use app::{Host, HostBuilder, Shipped, Tool, Watching};
 pub use base::error::{Error, Kind};

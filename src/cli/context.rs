@@ -1,0 +1,117 @@
+//! What every command shares: where the root is, how the host is opened, how a command may end.
+
+use crate::app::{Host, HostBuilder, Watching};
+use crate::base::error::{Error, Kind};
+use crate::base::paths::Paths;
+use crate::plugin::status::Status;
+use std::path::PathBuf;
+
+/// The options that stand before and after every command.
+pub struct Context {
+    /// `--root`.
+    pub root: Option<PathBuf>,
+    /// `--json`.
+    pub json: bool,
+}
+
+/// How a command ended that could do its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Exit code 0.
+    Good,
+    /// Exit code 1: the thing asked about failed, and the command has said so.
+    Bad,
+}
+
+impl Verdict {
+    /// Good when it held.
+    #[must_use]
+    pub fn of(held: bool) -> Verdict {
+        if held { Verdict::Good } else { Verdict::Bad }
+    }
+}
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub enum Stop {
+    /// Exit code 1.
+    Failed(Error),
+    /// Exit code 2: the words make no sense.
+    Usage(Error),
+    /// Exit code 3: no host.
+    NoHost(Error),
+}
+
+/// What a command gives back.
+pub type Done = Result<Verdict, Stop>;
+
+impl Stop {
+    /// Wrong usage, with what to do instead.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Stop {
+        Stop::Usage(Error::invalid(message).hint(hint))
+    }
+
+    /// An option that later versions have.
+    pub fn not_yet(option: &str) -> Stop {
+        Stop::Usage(Error::new(Kind::Disabled, format!("{option} is not built yet")).hint("leave it out; see --help for what there is"))
+    }
+
+    /// The error and the exit code.
+    #[must_use]
+    pub fn parts(&self) -> (&Error, u8) {
+        match self {
+            Stop::Failed(e) => (e, 1),
+            Stop::Usage(e) => (e, 2),
+            Stop::NoHost(e) => (e, 3),
+        }
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(e: Error) -> Self {
+        Stop::Failed(e)
+    }
+}
+
+impl Context {
+    /// Where everything lives.
+    ///
+    /// # Errors
+    /// [`Stop::NoHost`] when there is no root to be found.
+    pub fn paths(&self) -> Result<Paths, Stop> {
+        Paths::find(self.root.clone()).map_err(Stop::NoHost)
+    }
+
+    /// A builder for this root.
+    #[must_use]
+    pub fn builder(&self) -> HostBuilder {
+        match &self.root {
+            Some(root) => Host::builder().root(root),
+            None => Host::builder(),
+        }
+    }
+
+    /// A host for one command: it follows no files, keeps no history, and ends only the plugins that it called.
+    ///
+    /// # Errors
+    /// [`Stop::NoHost`].
+    pub fn host(&self) -> Result<Host, Stop> {
+        self.builder().watching(Watching::Off).brief().start().map_err(Stop::NoHost)
+    }
+
+    /// A host that stays: it follows files and keeps the history.
+    ///
+    /// # Errors
+    /// [`Stop::NoHost`].
+    pub fn lasting_host(&self) -> Result<Host, Stop> {
+        self.builder().watching(Watching::On).keep_history().start().map_err(Stop::NoHost)
+    }
+}
+
+/// The status of a plugin, or the error with names that are close.
+///
+/// # Errors
+/// `not_found`.
+pub fn known(host: &Host, plugin: &str) -> Result<Status, Error> {
+    host.plugins().status(plugin).ok_or_else(|| host.plugins().unknown(plugin))
+}

@@ -1,0 +1,120 @@
+//! `grant` and `revoke`: what the owner lets a plugin do.
+
+use super::context::{Context, Done, Stop, Verdict, known};
+use super::print::{self, Table};
+use crate::app::Host;
+use crate::base::error::Error;
+use crate::service::permissions::{self, Grant as Granted, Permission};
+use clap::Args;
+use serde_json::{Value, json};
+
+/// Let a plugin do something; without a permission, show what it may do
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  lapidary grant weather EXTERNAL_HTTP=api.example.org
+  lapidary grant player folder:music=/home/me/Music")]
+pub struct Grant {
+    /// The plugin
+    plugin: String,
+    /// PERMISSION, PERMISSION=name,.. or folder:name=/path
+    #[arg(value_name = "PERMISSION")]
+    permissions: Vec<String>,
+}
+
+/// Take a permission away from a plugin
+#[derive(Args)]
+pub struct Revoke {
+    /// The plugin
+    plugin: String,
+    /// PERMISSION, PERMISSION=name,.. or folder:name
+    #[arg(value_name = "PERMISSION", required = true)]
+    permissions: Vec<String>,
+}
+
+impl Grant {
+    pub(super) fn run(&self, cx: &Context) -> Done {
+        let wanted = read(&self.permissions)?;
+        let host = cx.host()?;
+        known(&host, &self.plugin)?;
+        for grant in &wanted {
+            host.services().grants.grant(&self.plugin, grant)?;
+        }
+        show(&host, &self.plugin, cx)
+    }
+}
+
+impl Revoke {
+    pub(super) fn run(&self, cx: &Context) -> Done {
+        let wanted = read(&self.permissions)?;
+        let host = cx.host()?;
+        known(&host, &self.plugin)?;
+        for grant in &wanted {
+            host.services().grants.revoke(&self.plugin, grant)?;
+        }
+        show(&host, &self.plugin, cx)
+    }
+}
+
+/// All words are read before the first one counts.
+fn read(words: &[String]) -> Result<Vec<Granted>, Stop> {
+    let mut all = Vec::new();
+    for word in words {
+        all.extend(Granted::parse(word).map_err(Stop::Usage)?);
+    }
+    Ok(all)
+}
+
+/// What the plugin declares, and what it holds of that.
+fn show(host: &Host, plugin: &str, cx: &Context) -> Done {
+    host.plugins().grants_changed();
+    let status = known(host, plugin)?;
+    let record = host.services().grants.record(plugin)?;
+    if cx.json {
+        let record = serde_json::to_value(&record).map_err(|e| Error::internal(e.to_string()))?;
+        print::json(&json!({
+            "plugin": plugin,
+            "declared": status.permissions,
+            "missing": status.missing_permissions,
+            "decided": record,
+        }));
+        return Ok(Verdict::Good);
+    }
+    let Some(generation) = host.plugins().live(plugin) else {
+        print::line(format_args!("{plugin}: the decision is stored; the plugin does not load now ({})", status.status));
+        return Ok(Verdict::Good);
+    };
+    let grants = generation.plugin.grants.load_full();
+    let declared = generation.declared.permissions();
+    if declared.is_empty() {
+        print::line(format_args!("{plugin} declares no permission."));
+    } else {
+        let missing = permissions::missing(&generation.declared, &grants);
+        let mut table = Table::plain();
+        for permission in &declared {
+            let gap = missing.iter().find(|m| m.permission == *permission);
+            let held = match gap {
+                None => "granted".to_owned(),
+                Some(m) => format!("needs: lapidary grant {plugin} {}", m.argument()),
+            };
+            table.row([permission.as_str().to_owned(), permission.meaning().to_owned(), held]);
+        }
+        print::line(table.render(0));
+    }
+    let unasked: Vec<&Permission> = Permission::ALL
+        .iter()
+        .filter(|p| record.granted.contains(p.as_str()) && !declared.contains(p))
+        .collect();
+    for permission in unasked {
+        print::note(format_args!("note: {plugin} does not declare {permission}, so the grant does nothing until it does"));
+    }
+    for (name, path) in &record.folders {
+        print::line(format_args!("folder {name}: {}", path.display()));
+    }
+    Ok(Verdict::Good)
+}
+
+/// Permissions of a plugin for `info --json`.
+pub(super) fn missing_json(missing: &[String], plugin: &str) -> Value {
+    missing.iter().map(|m| json!({ "permission": m, "grant": format!("lapidary grant {plugin} {m}") })).collect()
+}

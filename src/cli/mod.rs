@@ -1,0 +1,209 @@
+//! The command line: one file per command, one renderer of errors, four exit codes.
+//! It parses, opens a host where a command needs one, and prints; what a command does lives in the rooms below.
+
+mod call;
+mod check;
+mod context;
+mod definitions;
+mod dev;
+mod docs;
+mod doctor;
+mod grant;
+mod history;
+mod info;
+mod log;
+mod mcp;
+mod new;
+mod print;
+mod reference;
+mod rollback;
+mod serve;
+mod settings;
+mod switch;
+mod test;
+mod tools;
+
+pub use context::{Context, Done, Stop, Verdict};
+pub use reference::page as reference;
+
+use crate::base::error::Error;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Commands of later versions: known words, so that the answer is better than "unknown".
+const LATER: [&str; 12] = [
+    "agents", "ais", "approvals", "chat", "chats", "credentials", "install", "people", "rooms", "uninstall", "vault", "toolsets",
+];
+
+const ABOUT: &str = "A workshop for tools that an AI can call: save a .rhai script, and it is live.";
+const AFTER: &str = "\
+Without a command it runs the host: lapidary serve.
+
+Start here:
+  lapidary new dice          writes a first tool, with a test
+  lapidary dev               watches your files and shows what is wrong
+  lapidary call <tool> a=1   runs a tool
+  lapidary mcp               gives the tools to an MCP client
+
+Exit codes: 0 fine, 1 what was asked about failed, 2 wrong usage, 3 the host could not start.";
+
+#[derive(Parser)]
+#[command(name = "lapidary", version, about = ABOUT, after_help = AFTER, max_term_width = 100)]
+struct Cli {
+    /// The root folder [default: $LAPIDARY_ROOT, else the workshop around this folder, else the data folder of this user]
+    #[arg(long, global = true, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Print one JSON value on stdout, for programs
+    #[arg(long, global = true)]
+    json: bool,
+    /// Log to stderr: error, warn, info, debug or trace; `debug,json` for JSON lines [default: $LAPIDARY_LOG, else nothing]
+    #[arg(long, global = true, value_name = "LEVEL")]
+    log: Option<String>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Serve(serve::Serve),
+    Dev(dev::Dev),
+    New(new::New),
+    Check(check::Check),
+    Test(test::Test),
+    Tools(tools::Tools),
+    Call(call::Call),
+    Settings(settings::Settings),
+    Info(info::Info),
+    Enable(switch::Enable),
+    Disable(switch::Disable),
+    Reload(switch::Reload),
+    Grant(grant::Grant),
+    Revoke(grant::Revoke),
+    History(history::History),
+    Rollback(rollback::Rollback),
+    Mcp(mcp::Mcp),
+    Docs(docs::Docs),
+    Definitions(definitions::Definitions),
+    Doctor(doctor::Doctor),
+}
+
+impl Default for Command {
+    fn default() -> Self {
+        Command::Serve(serve::Serve::default())
+    }
+}
+
+impl Command {
+    fn run(&self, cx: &Context) -> Done {
+        match self {
+            Command::Serve(c) => c.run(cx),
+            Command::Dev(c) => c.run(cx),
+            Command::New(c) => c.run(cx),
+            Command::Check(c) => c.run(cx),
+            Command::Test(c) => c.run(cx),
+            Command::Tools(c) => c.run(cx),
+            Command::Call(c) => c.run(cx),
+            Command::Settings(c) => c.run(cx),
+            Command::Info(c) => c.run(cx),
+            Command::Enable(c) => c.run(cx),
+            Command::Disable(c) => c.run(cx),
+            Command::Reload(c) => c.run(cx),
+            Command::Grant(c) => c.run(cx),
+            Command::Revoke(c) => c.run(cx),
+            Command::History(c) => c.run(cx),
+            Command::Rollback(c) => c.run(cx),
+            Command::Mcp(c) => c.run(cx),
+            Command::Docs(c) => c.run(cx),
+            Command::Definitions(c) => c.run(cx),
+            Command::Doctor(c) => c.run(cx),
+        }
+    }
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    // Nothing is built before the words are read: `--version` and a usage error cost no host.
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return refuse(&e),
+    };
+    let cx = Context { root: cli.root, json: cli.json };
+    let done = log::start(cli.log.as_deref())
+        .and_then(|()| cli.command.unwrap_or_default().run(&cx));
+    match done {
+        Ok(Verdict::Good) => ExitCode::SUCCESS,
+        Ok(Verdict::Bad) => ExitCode::from(1),
+        Err(stop) => {
+            let (error, code) = stop.parts();
+            if cx.json {
+                print::json(&print::failure_json(error));
+            }
+            print::failure(error);
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Help and version go out as they are; anything else is wrong usage.
+fn refuse(e: &clap::Error) -> ExitCode {
+    if !e.use_stderr() {
+        let _ = e.print();
+        return ExitCode::SUCCESS;
+    }
+    let is_json = std::env::args_os().any(|a| a == "--json");
+    let later = match (e.kind(), e.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) if LATER.contains(&word.as_str()) => {
+            Some(Error::invalid(format!("`lapidary {word}` is not built yet")).hint("lapidary --help lists what there is"))
+        }
+        _ => None,
+    };
+    if is_json {
+        let text = e.to_string();
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let error = later.clone().unwrap_or_else(|| Error::invalid(first).hint("lapidary --help"));
+        print::json(&print::failure_json(&error));
+    }
+    match later {
+        Some(error) => print::failure(&error),
+        None => {
+            let _ = e.print();
+        }
+    }
+    ExitCode::from(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_tree_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_option_says_what_it_does() {
+        let mut silent = Vec::new();
+        for command in Cli::command().get_subcommands() {
+            if command.get_about().is_none() {
+                silent.push(command.get_name().to_owned());
+            }
+            for arg in command.get_arguments().filter(|a| !a.is_hide_set() && a.get_help().is_none()) {
+                silent.push(format!("{} {}", command.get_name(), arg.get_id()));
+            }
+        }
+        assert_eq!(silent, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_word_of_a_later_version_is_no_command_now() {
+        let now: Vec<String> = Cli::command().get_subcommands().map(|c| c.get_name().to_owned()).collect();
+        for word in LATER {
+            assert!(!now.iter().any(|name| name == word), "{word} is built: take it off the list");
+        }
+    }
+}
