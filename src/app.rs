@@ -27,6 +27,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 
@@ -49,6 +50,8 @@ struct Inner {
     shutdowns: Arc<Shutdowns>,
     // Dropped in this order: the watcher first, the runtime last.
     watch: Mutex<Option<Watch>>,
+    /// Ends when the plugins let go of it, with everything written.
+    history_writer: Mutex<Option<JoinHandle<()>>>,
     _runtime: OwnRuntime,
 }
 
@@ -302,8 +305,9 @@ impl HostBuilder {
         if !self.tools.is_empty() {
             plugins.add_native(self.tools)?;
         }
+        let mut writer = None;
         if self.history {
-            keep_history(&plugins, history.clone(), &bus)?;
+            writer = Some(keep_history(&plugins, history.clone(), &bus)?);
         }
         plugins.start();
         let host = Host(Arc::new(Inner {
@@ -317,6 +321,7 @@ impl HostBuilder {
             config,
             shutdowns,
             watch: Mutex::new(None),
+            history_writer: Mutex::new(writer),
             _runtime: OwnRuntime(Some(runtime)),
         }));
         if let Some(e) = broken_config {
@@ -456,15 +461,24 @@ impl Host {
     pub fn stop(&self) {
         self.0.services.bus.publish(Event::Stopping);
         drop(self.0.watch.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.0.plugins.stop();
-        self.0.shutdowns.wait(Duration::from_secs(5));
+        self.0.end(Duration::from_secs(5));
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.end(Duration::from_secs(3));
+    }
+}
+
+impl Inner {
+    /// Runs every `shutdown` and writes what the history still wants, within a while.
+    fn end(&self, most: Duration) {
         self.plugins.stop();
-        self.shutdowns.wait(Duration::from_secs(3));
+        self.shutdowns.wait(most);
+        if let Some(writer) = self.history_writer.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = writer.join();
+        }
     }
 }
 
@@ -502,7 +516,7 @@ impl Tool {
 }
 
 /// Writes every generation that goes live into the history, on a thread of its own: a save is live before it is kept.
-fn keep_history(plugins: &Arc<Plugins>, history: Arc<History>, bus: &Bus) -> Result<()> {
+fn keep_history(plugins: &Arc<Plugins>, history: Arc<History>, bus: &Bus) -> Result<JoinHandle<()>> {
     let (tx, rx) = mpsc::channel::<Live>();
     let tx = Mutex::new(tx);
     let bus = bus.clone();
@@ -526,7 +540,6 @@ fn keep_history(plugins: &Arc<Plugins>, history: Arc<History>, bus: &Bus) -> Res
                 }
             }
         })
-        .map(drop)
         .map_err(|e| Error::internal(format!("cannot start a thread: {e}")))
 }
 

@@ -10,6 +10,7 @@ pub mod scaffold;
 pub mod set;
 pub mod source;
 pub mod status;
+mod swap;
 pub mod stock;
 pub mod switches;
 pub mod tune;

@@ -2,7 +2,8 @@
 //! settings and schemas together, or refuse and change nothing.
 
 use super::load::Generation;
-use super::set::{self, Entry, Plugins};
+use super::set::{Entry, Plugins};
+use super::swap;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::event::Event;
 use crate::script::diagnostic::Diagnostic;
@@ -178,7 +179,7 @@ impl Plugins {
         let specs = match self.fresh_schemas(&generation, &settings) {
             Ok(fresh) => fresh.specs,
             Err(e) => {
-                notes.push(format!("{}: the tools keep their old descriptions: {}", set::settings_file(name), e.message()));
+                notes.push(format!("{}: the tools keep their old descriptions: {}", swap::settings_file(name), e.message()));
                 self.state().entries.get(name).map(|entry| entry.refreshed.clone()).unwrap_or_default()
             }
         };
@@ -231,7 +232,7 @@ impl Plugins {
     ) -> (Vec<ToolChange>, Vec<String>) {
         let snapshot = self.snapshot.load();
         let now = snapshot.of_plugin(name);
-        let next = set::live_tools(generation, settings, specs);
+        let next = swap::live_tools(generation, settings, specs);
         let mut changes = Vec::new();
         let mut gated = Vec::new();
         for tool in &next {
@@ -265,11 +266,11 @@ impl Plugins {
             }
             entry.settings = settings.clone();
             entry.refreshed = specs;
-            entry.notes = notes.into_iter().map(|n| Diagnostic::warning("settings", set::settings_file(name), n)).collect();
-            let tools = set::live_tools(generation, &settings, &entry.refreshed);
+            entry.notes = notes.into_iter().map(|n| Diagnostic::warning("settings", swap::settings_file(name), n)).collect();
+            let tools = swap::live_tools(generation, &settings, &entry.refreshed);
             let rank = entry.rank;
             let mut next = Snapshot::clone(&self.snapshot.load());
-            let changed = !set::same_to_a_reader(next.of_plugin(name), &tools);
+            let changed = !swap::same_to_a_reader(next.of_plugin(name), &tools);
             if next.put(rank, &key, tools).is_ok() {
                 self.publish(next, changed);
             }

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How long a path may be missing before it counts as deleted: editors delete and create, or move away and back.
 const REMOVAL: Duration = Duration::from_millis(150);
+/// A new folder is looked at once more after this: what was put into it before the system watched it told nobody.
+const FOLDER: Duration = Duration::from_millis(400);
 /// Where closed writes are not told, a path settles after this much quiet.
 const QUIET: Duration = Duration::from_millis(50);
 
@@ -126,9 +128,10 @@ impl Worker {
 
     fn run(mut self, rx: &mpsc::Receiver<Signal>) {
         let mut waiting: HashMap<PathBuf, Instant> = HashMap::new();
+        let mut folders: HashMap<PathBuf, Instant> = HashMap::new();
         loop {
             let now = Instant::now();
-            let next = waiting.values().min().map(|due| due.saturating_duration_since(now));
+            let next = waiting.values().chain(folders.values()).min().map(|due| due.saturating_duration_since(now));
             let first = match next {
                 Some(wait) => rx.recv_timeout(wait).ok(),
                 None => match rx.recv() {
@@ -146,6 +149,9 @@ impl Worker {
                     Signal::Path(path, weight) => {
                         if self.change(&path).is_empty() {
                             continue;
+                        }
+                        if weight != Weight::Gone && path.is_dir() {
+                            folders.insert(path.clone(), Instant::now() + FOLDER);
                         }
                         match weight {
                             Weight::Now if path.exists() => {
@@ -167,14 +173,16 @@ impl Worker {
                 }
             }
             let now = Instant::now();
-            waiting.retain(|path, due| {
-                if *due <= now {
-                    ready.insert(path.clone());
-                    false
-                } else {
-                    true
-                }
-            });
+            for due_at in [&mut waiting, &mut folders] {
+                due_at.retain(|path, due| {
+                    if *due <= now {
+                        ready.insert(path.clone());
+                        false
+                    } else {
+                        true
+                    }
+                });
+            }
             if overflow {
                 // Events were lost: look at everything.
                 self.plugins.rescan();

@@ -1,0 +1,254 @@
+//! The swap: finished builds against what is live, and the registry entries they become (promise 3).
+//! Called with builds that are done; nothing here runs a script or waits for one.
+
+use super::discover;
+use super::load::{Draft, Generation, LoadedFile};
+use super::set::{Entry, Live, Plugins};
+use super::status::Disk;
+use crate::base::event::Event;
+use crate::script::diagnostic::Diagnostic;
+use crate::script::value;
+use crate::service::settings;
+use crate::tool::registry::{Absence, Code, LiveTool, Snapshot};
+use crate::tool::spec::Spec;
+use rhai::Map;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError};
+
+impl Plugins {
+    /// Takes finished builds in, in one swap; tells whether a tool's name came free.
+    pub(super) fn commit_many(self: &Arc<Self>, built: Vec<(Arc<str>, Built)>) -> bool {
+        let mut freed = false;
+        let mut live = Vec::new();
+        let mut events = Vec::new();
+        let mut retired = Vec::new();
+        {
+            let mut state = self.state();
+            let mut next = Snapshot::clone(&self.snapshot.load());
+            let mut changed = false;
+            let known: BTreeSet<Arc<str>> = state.entries.iter().filter(|(_, e)| e.enabled).map(|(n, _)| n.clone()).collect();
+            for (name, built) in built {
+                let Some(entry) = state.entries.get_mut(&name) else { continue };
+                if !entry.enabled {
+                    continue;
+                }
+                match self.take(entry, &name, built, &mut next, &known) {
+                    Taken::Same => {}
+                    Taken::Live { differs, freed: names, live: now, old } => {
+                        changed |= differs;
+                        freed |= names;
+                        events.push(Event::PluginLive { plugin: name.to_string(), generation: now.generation });
+                        live.push(now);
+                        retired.push(old);
+                    }
+                    Taken::Failed => {
+                        events.push(Event::PluginFailed {
+                            plugin: name.to_string(),
+                            live: entry.live.as_ref().map(|g| g.number),
+                            disk: entry.number,
+                            summary: entry.disk.first().map(Diagnostic::summary).unwrap_or_default(),
+                        });
+                    }
+                }
+            }
+            self.publish(next, changed);
+        }
+        // Outside the lock: the last holder of an old generation starts its shutdown, and the history writes.
+        drop(retired);
+        let listener = self.on_live.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(listener) = listener {
+            live.into_iter().for_each(|l| listener(l));
+        }
+        for event in events {
+            match &event {
+                Event::PluginLive { plugin, generation } => tracing::info!(%plugin, generation, "live"),
+                Event::PluginFailed { plugin, live, disk, .. } => tracing::warn!(%plugin, live, disk, "failed"),
+                _ => {}
+            }
+            self.bus.publish(event);
+        }
+        freed
+    }
+
+    fn take(&self, entry: &mut Entry, name: &Arc<str>, built: Built, next: &mut Snapshot, known: &BTreeSet<Arc<str>>) -> Taken {
+        let fail = |entry: &mut Entry, next: &mut Snapshot, disk: Disk| {
+            entry.number += 1;
+            if entry.live.is_none() {
+                let first = disk.first().map(Diagnostic::summary).unwrap_or_default();
+                let absence = if matches!(disk, Disk::Refused { .. }) { Absence::Refused(first) } else { Absence::Failed(first) };
+                next.absent.insert(name.clone(), absence);
+            }
+            entry.disk = disk;
+            Taken::Failed
+        };
+        let mut generation = match built {
+            Ok(generation) => generation,
+            Err(diagnostics) if diagnostics.is_empty() => return Taken::Same,
+            Err(diagnostics) => {
+                // The same fault again is not a new version.
+                if matches!(&entry.disk, Disk::Failed { diagnostics: old, .. } if *old == diagnostics) {
+                    return Taken::Same;
+                }
+                let number = entry.number + 1;
+                return fail(entry, next, Disk::Failed { number, diagnostics });
+            }
+        };
+        let force = std::mem::take(&mut entry.force);
+        if let Some(live) = &entry.live {
+            if !force && live.hash == generation.hash && live.origin == generation.origin {
+                entry.disk = Disk::Same;
+                return Taken::Same;
+            }
+            // A version that would lose a file that works now does not go live.
+            let lost: Vec<Diagnostic> = live
+                .files
+                .iter()
+                .filter_map(|f| generation.broken.get(&f.path))
+                .flatten()
+                .cloned()
+                .collect();
+            if !lost.is_empty() {
+                let number = entry.number + 1;
+                if matches!(&entry.disk, Disk::Failed { diagnostics: old, .. } if *old == lost) {
+                    return Taken::Same;
+                }
+                return fail(entry, next, Disk::Failed { number, diagnostics: lost });
+            }
+        }
+        // The number that an earlier run gave to this very content is its number still.
+        let remembered = self
+            .remembered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&**name)
+            .filter(|mark| *mark.hash == *generation.hash && entry.live.is_none());
+        let number = remembered.map_or(entry.number + 1, |mark| mark.generation);
+        if number != generation.number {
+            generation.renumber(number);
+        }
+        let absent: Vec<&String> = generation.manifest.requires_plugins.iter().filter(|r| !known.contains(r.as_str())).collect();
+        let effective = settings::effective(&generation.fields, &self.stored(name));
+        let settings = Arc::new(value::from_object(&effective.values).unwrap_or_default());
+        let tools = live_tools(&generation, &settings, &HashMap::new());
+        let old_tools = next.of_plugin(name).to_vec();
+        if let Err(e) = next.put(entry.rank, name, tools) {
+            let file = entry.found.place();
+            let number = entry.number + 1;
+            let diagnostics = vec![Diagnostic::from_error("conflict", file, &e)];
+            return fail(entry, next, Disk::Refused { number, diagnostics });
+        }
+        next.absent.remove(name);
+        self.register_scopes(name, Some(&generation));
+        let differs = !same_to_a_reader(&old_tools, next.of_plugin(name));
+        entry.number = entry.number.max(number);
+        entry.disk = if generation.broken.is_empty() {
+            Disk::Same
+        } else {
+            Disk::Partly { diagnostics: generation.broken.values().flatten().cloned().collect() }
+        };
+        entry.notes = effective.notes.iter().map(|n| Diagnostic::warning("settings", settings_file(name), n.clone())).collect();
+        entry.notes.extend(absent.iter().map(|required| {
+            Diagnostic::warning("manifest", entry.found.shown("plugin.json"), format!("it requires the plugin `{required}`, which is not here"))
+                .hint("its tools may fail until that plugin is there and on")
+        }));
+        entry.settings = settings;
+        entry.refreshed.clear();
+        let live = Live {
+            plugin: name.clone(),
+            is_shipped: generation.origin == discover::Origin::Shipped,
+            generation: number,
+            hash: generation.hash.clone(),
+            // Only the history wants the bytes; the texts that diagnostics show are kept with the programs.
+            sources: std::mem::take(&mut generation.sources),
+        };
+        let old = entry.live.replace(Arc::new(generation));
+        let freed = old_tools.iter().any(|t| next.get(&t.spec.name).is_none());
+        Taken::Live { differs, freed, live, old }
+    }
+
+    /// Makes the scopes of a plugin those that its generation declares. The first owner of a key keeps it.
+    pub(super) fn register_scopes(&self, name: &str, generation: Option<&Generation>) {
+        let registry = &self.loader.services.scopes;
+        let declared = generation.map(|g| g.manifest.capabilities.scopes.as_slice()).unwrap_or_default();
+        for key in registry.owned_by(name) {
+            if !declared.iter().any(|s| s.key == *key) {
+                registry.unregister(&key, name);
+            }
+        }
+        for scope in declared {
+            // Keys were checked with the manifest; a key that somebody else owns stays theirs.
+            let _ = registry.register(&scope.key, name, scope.default.as_deref());
+        }
+    }
+}
+
+/// What a build came to.
+pub(super) type Built = Result<Generation, Vec<Diagnostic>>;
+
+enum Taken {
+    Same,
+    Live { differs: bool, freed: bool, live: Live, old: Option<Arc<Generation>> },
+    Failed,
+}
+
+/// A build whose thread died.
+pub(super) fn lost() -> Diagnostic {
+    Diagnostic::error("internal", "", "loading failed inside the host").hint("see the host's log")
+}
+
+pub(super) fn settings_file(name: &str) -> String {
+    format!("user/webui/plugins/{name}.json")
+}
+
+impl Generation {
+    fn renumber(&mut self, number: u64) {
+        self.number = number;
+        for file in &mut self.files {
+            // Nobody else holds a unit that was just built.
+            if let Some(unit) = Arc::get_mut(&mut file.unit) {
+                unit.generation = number;
+            }
+        }
+    }
+}
+
+/// The registry entries of a generation, under these settings and refreshed schemas.
+pub(super) fn live_tools(
+    generation: &Generation,
+    settings: &Arc<Map>,
+    refreshed: &HashMap<String, Arc<Spec>>,
+) -> Vec<Arc<LiveTool>> {
+    let tool = |file: &LoadedFile, draft: &Draft| {
+        Arc::new(LiveTool {
+            spec: refreshed.get(&draft.spec.name).unwrap_or(&draft.spec).clone(),
+            code: Code::Script(file.unit.clone()),
+            plan: draft.plan.clone(),
+            function: draft.function.clone(),
+            category: draft.category.clone(),
+            emoji: file.emoji.clone(),
+            gated_by: draft.gated_by.clone(),
+            settings: settings.clone(),
+        })
+    };
+    generation.files.iter().flat_map(|file| file.tools.iter().map(move |draft| tool(file, draft))).collect()
+}
+
+/// Whether a model or client that reads the lists would see no difference.
+pub(super) fn same_to_a_reader(old: &[Arc<LiveTool>], new: &[Arc<LiveTool>]) -> bool {
+    old.len() == new.len()
+        && old.iter().zip(new).all(|(a, b)| {
+            let (x, y) = (&a.spec, &b.spec);
+            x.name == y.name
+                && x.description == y.description
+                && x.parameters == y.parameters
+                && x.output_schema == y.output_schema
+                && x.hidden == y.hidden
+                && x.writes == y.writes
+                && x.side_effect == y.side_effect
+                && x.permissions == y.permissions
+                && x.network == y.network
+                && a.category == b.category
+                && a.emoji == b.emoji
+                && a.is_gated_off() == b.is_gated_off()
+        })
+}
