@@ -30,3 +30,8 @@ pub use script::module::HostModule;
 pub use tool::dispatch::{Call, Outcome, Who};
 pub use tool::registry::NativeTool;
 pub use tool::spec::Spec;
+
+/// The examples of the embedding guide, compiled and run with the other documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/embedding.md")]
+struct EmbeddingGuide;
