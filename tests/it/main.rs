@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod contain;
+mod guide;
 mod house;
 mod live;
 mod reload;

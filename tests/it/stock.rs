@@ -5,6 +5,7 @@ use crate::world::World;
 use lapidary::app::{Shipped, Watching};
 use lapidary::script::lint::check_description;
 use lapidary::tool::spec::Locality;
+use lapidary::trial;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,18 +110,28 @@ fn every_example_of_the_shared_modules_holds() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).unwrap();
         for (line, block) in examples(&text) {
-            let w = World::new();
-            w.tool("probe", &format!("//! Probe.\n/// Runs an example. Use it in tests.\n/// @local\nfn probe() {{\n{block}\n\"fine\"\n}}\n\
-                private fn assert_eq(a, b) {{ if json::encode(a) != json::encode(b) {{ throw `${{json::encode(a)}} is not ${{json::encode(b)}}`; }} }}\n"));
-            let status = w.host.plugins().status("probe").unwrap();
-            wrong.extend(status.diagnostics.iter().map(|d| format!("{name}:{line}\n{}", d.render())));
-            let outcome = w.call("probe", json!({}));
-            if !outcome.ok {
-                wrong.push(format!("{name}:{line}: {}", outcome.text));
-            }
-            seen += 1;
+            let report = trial::run_text(&format!("{name}:{line}"), &format!("fn test_example() {{\n{block}}}\n"));
+            wrong.extend(report.tests.iter().filter(|t| !t.ok).map(|t| format!("{name}:{line}\n{}", t.render())));
+            seen += report.tests.len();
         }
+        let functions = text.lines().filter(|l| l.starts_with("fn ")).count();
+        assert!(examples(&text).len() >= functions, "{name} has functions without an example");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(seen > 20, "{seen}");
+}
+
+#[test]
+fn every_script_test_passes() {
+    let options = trial::Options {
+        root: lapidary::paths::Paths::at(project("")),
+        paths: ["tests/suite", "scripts"].map(project).to_vec(),
+    };
+    let report = trial::run(&options, &mut |_| {}).unwrap();
+    let wrong: Vec<String> = report.tests.iter().filter(|t| !t.ok).map(|t| format!("{}\n{}", t.file, t.render())).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for plugin in shipped().host.plugins().names() {
+        let tested = report.tests.iter().filter(|t| t.plugin == *plugin);
+        assert!(tested.count() > 0, "nothing tests the plugin {plugin}");
+    }
 }
