@@ -79,8 +79,8 @@ mod api {
     ///
     /// ```rhai
     /// let report = text::builder();
-    /// for n in 1..4 { report.push(`line ${n}\n`); }
-    /// assert_eq(report.to_string(), "line 1\nline 2\nline 3\n");
+    /// for n in 1..4 { report.push(`line ${n};`); }
+    /// assert_eq(report.to_string(), "line 1;line 2;line 3;");
     /// ```
     pub fn builder() -> TextBuilder {
         TextBuilder::default()

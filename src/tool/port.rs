@@ -59,6 +59,7 @@ impl Tools for ToolsPort {
                 let mut entry = toolset::meta(&catalog, &t.spec.name)?;
                 entry["name"] = Value::from(t.spec.name.as_str());
                 entry["description"] = Value::from(t.spec.description.as_str());
+                entry["parameters"] = t.spec.parameters.clone();
                 Some(entry)
             })
             .collect()

@@ -3,6 +3,7 @@
 
 mod contain;
 mod guide;
+mod host_api;
 mod house;
 mod live;
 mod reload;
