@@ -69,8 +69,7 @@ mod api {
     /// ```
     #[rhai_fn(return_raw)]
     pub fn find_all(call: NativeCallContext, pattern: &str, text: &str) -> Res<Array> {
-        control::reserve(text.len()).or_raise(&call)?;
-        Ok(pattern::find_all(pattern, text).or_raise(&call)?.into_iter().map(place).collect())
+        Ok(pattern::find_all(pattern, text, &control::reserve).or_raise(&call)?.into_iter().map(place).collect())
     }
 
     /// The groups of the first match, or `()`: a map with `groups` (an array; 0 is the whole match) and `named` (a map).
@@ -101,7 +100,7 @@ mod api {
     /// ```
     #[rhai_fn(return_raw)]
     pub fn replace(call: NativeCallContext, pattern: &str, text: &str, replacement: &str) -> Res<String> {
-        pattern::replace(pattern, text, replacement).or_raise(&call)
+        pattern::replace(pattern, text, replacement, &control::reserve).or_raise(&call)
     }
 
     /// The parts of a text between the matches.
@@ -113,7 +112,6 @@ mod api {
     /// ```
     #[rhai_fn(return_raw)]
     pub fn split(call: NativeCallContext, pattern: &str, text: &str) -> Res<Array> {
-        control::reserve(text.len()).or_raise(&call)?;
-        Ok(pattern::split(pattern, text).or_raise(&call)?.into_iter().map(Dynamic::from).collect())
+        Ok(pattern::split(pattern, text, &control::reserve).or_raise(&call)?.into_iter().map(Dynamic::from).collect())
     }
 }

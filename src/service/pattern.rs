@@ -17,6 +17,12 @@ const SIZE_LIMIT: usize = 1 << 20;
 /// Compiled patterns kept, the least recently used leaves first.
 const KEPT: usize = 64;
 
+/// Asked with a number of bytes before they are made, and at every match; an error ends the work: a budget, a deadline.
+pub type Room<'a> = dyn Fn(usize) -> Result<()> + 'a;
+
+/// What a match costs beside its text.
+const MATCH: usize = 64;
+
 /// Where a pattern matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
@@ -56,13 +62,14 @@ pub fn find(pattern: &str, text: &str) -> Result<Option<Match>> {
 /// Every match, in order, not overlapping.
 ///
 /// # Errors
-/// As [`is_match`]; `too_large` for more than [`MAX_MATCHES`].
-pub fn find_all(pattern: &str, text: &str) -> Result<Vec<Match>> {
+/// As [`is_match`]; `too_large` for more than [`MAX_MATCHES`]; those of `room`.
+pub fn find_all(pattern: &str, text: &str, room: &Room) -> Result<Vec<Match>> {
     let regex = compiled(pattern)?;
     let mut offsets = Offsets::new(text);
     let mut found = Vec::new();
     for m in regex.find_iter(text) {
         within(found.len())?;
+        room(m.len() + MATCH)?;
         found.push(offsets.of(&m));
     }
     Ok(found)
@@ -84,33 +91,52 @@ pub fn captures(pattern: &str, text: &str) -> Result<Option<Captures>> {
 /// `text` with every match replaced; `$1`, `${name}` stand for groups and `$$` for a dollar sign.
 ///
 /// # Errors
-/// As [`is_match`]; `too_large` where the result would pass [`MAX_REPLACED`].
-pub fn replace(pattern: &str, text: &str, replacement: &str) -> Result<String> {
+/// As [`is_match`]; `too_large` where the result would pass [`MAX_REPLACED`]; those of `room`.
+pub fn replace(pattern: &str, text: &str, replacement: &str, room: &Room) -> Result<String> {
     let regex = compiled(pattern)?;
+    let references = replacement.matches('$').count();
     let mut out = String::new();
     let mut done = 0;
     for groups in regex.captures_iter(text) {
         let Some(whole) = groups.get(0) else { continue };
+        // No group is longer than the match, and each needs a dollar sign: known before a short text becomes a huge one.
+        let most = (whole.start() - done)
+            .saturating_add(replacement.len())
+            .saturating_add(whole.len().saturating_mul(references));
+        grow(&mut out, most, room)?;
         out.push_str(&text[done..whole.start()]);
         groups.expand(replacement, &mut out);
         done = whole.end();
-        if out.len() > MAX_REPLACED {
-            return Err(Error::new(Kind::TooLarge, format!("the replaced text is larger than {MAX_REPLACED} bytes")));
-        }
     }
+    grow(&mut out, text.len() - done, room)?;
     out.push_str(&text[done..]);
     Ok(out)
+}
+
+/// Makes place for `more` bytes behind `out`.
+fn grow(out: &mut String, more: usize, room: &Room) -> Result<()> {
+    if out.len().saturating_add(more) > MAX_REPLACED {
+        return Err(Error::new(Kind::TooLarge, format!("the replaced text is larger than {MAX_REPLACED} bytes")));
+    }
+    if out.capacity() - out.len() >= more {
+        return room(0);
+    }
+    let more = more.max(out.capacity());
+    room(out.len() + more)?;
+    out.reserve(more);
+    Ok(())
 }
 
 /// The parts of `text` between matches.
 ///
 /// # Errors
-/// As [`is_match`]; `too_large` for more than [`MAX_MATCHES`] parts.
-pub fn split(pattern: &str, text: &str) -> Result<Vec<String>> {
+/// As [`is_match`]; `too_large` for more than [`MAX_MATCHES`] parts; those of `room`.
+pub fn split(pattern: &str, text: &str, room: &Room) -> Result<Vec<String>> {
     let regex = compiled(pattern)?;
     let mut parts = Vec::new();
     for part in regex.split(text) {
         within(parts.len())?;
+        room(part.len() + MATCH)?;
         parts.push(part.to_owned());
     }
     Ok(parts)
@@ -202,6 +228,10 @@ fn refused(error: &regex::Error) -> Error {
 mod tests {
     use super::*;
 
+    fn free(_: usize) -> Result<()> {
+        Ok(())
+    }
+
     fn m(start: usize, end: usize, text: &str) -> Match {
         Match { start, end, text: text.to_owned() }
     }
@@ -221,7 +251,7 @@ mod tests {
             ("(?m)^b", "a\nb", &[m(2, 3, "b")]),
         ];
         for (pattern, text, want) in table {
-            assert_eq!(find_all(pattern, text).unwrap(), *want, "{pattern:?} in {text:?}");
+            assert_eq!(find_all(pattern, text, &free).unwrap(), *want, "{pattern:?} in {text:?}");
             assert_eq!(find(pattern, text).unwrap().as_ref(), want.first(), "{pattern:?} in {text:?}");
             assert_eq!(is_match(pattern, text).unwrap(), !want.is_empty(), "{pattern:?} in {text:?}");
         }
@@ -246,7 +276,7 @@ mod tests {
             ("", "ab", "-", "-a-b-"),
             ("z", "ab", "-", "ab"),
         ] {
-            assert_eq!(replace(pattern, text, replacement).unwrap(), want, "{pattern:?}");
+            assert_eq!(replace(pattern, text, replacement, &free).unwrap(), want, "{pattern:?}");
         }
         for (pattern, text, want) in [
             (r"\s*,\s*", "a , b,c", vec!["a", "b", "c"]),
@@ -254,7 +284,7 @@ mod tests {
             (",", ",a,", vec!["", "a", ""]),
             ("x", "abc", vec!["abc"]),
         ] {
-            assert_eq!(split(pattern, text).unwrap(), want, "{pattern:?}");
+            assert_eq!(split(pattern, text, &free).unwrap(), want, "{pattern:?}");
         }
     }
 
@@ -293,11 +323,30 @@ mod tests {
     #[test]
     fn too_many_matches_and_a_result_that_explodes_are_too_large() {
         let text = "a".repeat(MAX_MATCHES + 1);
-        assert_eq!(find_all("a", &text).unwrap_err().code(), "too_large");
-        assert_eq!(split("a", &text).unwrap_err().code(), "too_large");
-        assert_eq!(find_all("a", &text[1..]).unwrap().len(), MAX_MATCHES);
+        assert_eq!(find_all("a", &text, &free).unwrap_err().code(), "too_large");
+        assert_eq!(split("a", &text, &free).unwrap_err().code(), "too_large");
+        assert_eq!(find_all("a", &text[1..], &free).unwrap().len(), MAX_MATCHES);
         let big = "x".repeat(1 << 20);
-        assert_eq!(replace("a", &text, &big).unwrap_err().code(), "too_large");
+        assert_eq!(replace("a", &text, &big, &free).unwrap_err().code(), "too_large");
+        // One match whose groups alone would make a terabyte.
+        assert_eq!(replace("x+", &big, &"$0".repeat(1 << 20), &free).unwrap_err().code(), "too_large");
+    }
+
+    #[test]
+    fn whoever_asks_can_end_the_work_between_matches() {
+        let asked = std::cell::Cell::new(0);
+        let thrice = |_: usize| {
+            asked.set(asked.get() + 1);
+            if asked.get() > 3 { Err(Error::new(Kind::Cancelled, "enough")) } else { Ok(()) }
+        };
+        for work in [
+            find_all("a", "aaaaaaaaaa", &thrice).map(drop),
+            split("a", "aaaaaaaaaa", &thrice).map(drop),
+            replace("a", "aaaaaaaaaa", "bb", &thrice).map(drop),
+        ] {
+            assert_eq!(work.unwrap_err().kind(), Kind::Cancelled);
+            asked.set(0);
+        }
     }
 
     #[test]
