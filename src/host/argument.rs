@@ -2,6 +2,7 @@
 //! It knows script values, not what they are for.
 
 use crate::base::error::{Error, Result};
+use crate::script::control;
 use rhai::{Array, Blob, Dynamic, ImmutableString, Map};
 use std::time::Duration;
 
@@ -187,14 +188,18 @@ impl Options {
 pub fn pairs(value: &Dynamic, name: &str) -> Result<Vec<(String, String)>> {
     let map = value.read_lock::<Map>().ok_or_else(|| unfit(name, "a map", value))?;
     let mut out = Vec::new();
+    let mut add = |key: &str, value: &Dynamic, place: &str| -> Result<()> {
+        let value = scalar(value, place)?;
+        control::reserve(key.len() + value.len())?;
+        out.push((key.to_owned(), value.to_string()));
+        Ok(())
+    };
     for (key, value) in map.iter().filter(|(_, value)| !value.is_unit()) {
         let place = format!("{name}.{key}");
         if let Some(items) = value.read_lock::<Array>() {
-            for item in items.iter() {
-                out.push((key.to_string(), scalar(item, &place)?.to_string()));
-            }
+            items.iter().try_for_each(|item| add(key, item, &place))?;
         } else {
-            out.push((key.to_string(), scalar(value, &place)?.to_string()));
+            add(key, value, &place)?;
         }
     }
     Ok(out)

@@ -37,12 +37,14 @@ fn cell(at: usize, value: &Dynamic) -> Result<Cell> {
         return Ok(Cell::Int(b.into()));
     }
     if let Some(text) = value.read_lock::<ImmutableString>() {
+        control::reserve(text.len())?;
         return Ok(Cell::Text(text.to_string()));
     }
     if let Ok(c) = value.as_char() {
         return Ok(Cell::Text(c.to_string()));
     }
     if let Some(blob) = value.read_lock::<Blob>() {
+        control::reserve(blob.len())?;
         return Ok(Cell::Blob(blob.clone()));
     }
     Err(unfit(&format!("params[{at}]"), "(), a number, a bool, text or a blob", value)

@@ -1,6 +1,6 @@
 //! `json::`: values as JSON text and back, 64-bit integers exact. Parsing is `base::json`'s, converting `script::value`'s.
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::script::{control, module::HostModule, value};
 use rhai::Dynamic;
 
@@ -25,17 +25,48 @@ pub fn read(text: &str) -> Result<Dynamic> {
     value::from_json(&crate::base::json::parse(text)?)
 }
 
-/// Writes a script value as JSON text.
+/// Writes a script value as JSON text, asking the memory budget as the text grows.
 ///
 /// # Errors
 /// Those of `value::to_json`, and `quota`.
 pub fn write(value: &Dynamic, layout: Layout) -> Result<String> {
     let json = value::to_json(value)?;
-    let text = match layout {
-        Layout::Compact => serde_json::to_string(&json),
-        Layout::Pretty => serde_json::to_string_pretty(&json),
+    let mut page = Page::default();
+    let written = match layout {
+        Layout::Compact => serde_json::to_writer(&mut page, &json),
+        Layout::Pretty => serde_json::to_writer_pretty(&mut page, &json),
     };
-    text.map_err(|e| crate::base::error::Error::internal(format!("json: {e}")))
+    match (page.refused, written) {
+        (Some(error), _) => Err(error),
+        (None, Err(e)) => Err(Error::internal(format!("json: {e}"))),
+        (None, Ok(())) => String::from_utf8(page.bytes).map_err(|e| Error::internal(format!("json: {e}"))),
+    }
+}
+
+/// Bytes that grow within the memory budget.
+#[derive(Default)]
+struct Page {
+    bytes: Vec<u8>,
+    refused: Option<Error>,
+}
+
+impl std::io::Write for Page {
+    fn write(&mut self, part: &[u8]) -> std::io::Result<usize> {
+        if self.bytes.capacity() - self.bytes.len() < part.len() {
+            let more = part.len().max(self.bytes.capacity());
+            if let Err(error) = control::reserve(self.bytes.len().saturating_add(more)) {
+                self.refused = Some(error);
+                return Err(std::io::ErrorKind::OutOfMemory.into());
+            }
+            self.bytes.reserve(more);
+        }
+        self.bytes.extend_from_slice(part);
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// How JSON text is set.

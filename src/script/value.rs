@@ -1,6 +1,7 @@
 //! The only converter between script values and JSON, and between our errors and what `catch (e)` sees.
 //! What JSON cannot hold is an error that names its path; nothing is rounded, wrapped or dropped.
 
+use super::{alloc, control};
 use crate::base::error::{Error, Fallback, Kind, Result};
 use rhai::{Array, Blob, Dynamic, FnPtr, ImmutableString, Map};
 use serde_json::{Number, Value};
@@ -17,16 +18,9 @@ pub const MAX_DEPTH: usize = 128;
 /// A JSON value as a script value. Integers are `i64`, other numbers `f64`.
 ///
 /// # Errors
-/// `invalid_arguments` for an integer beyond `i64`.
+/// `invalid_arguments` for an integer beyond `i64`, `quota` where the running call has no memory left for it.
 pub fn from_json(value: &Value) -> Result<Dynamic> {
-    Ok(match value {
-        Value::Null => Dynamic::UNIT,
-        Value::Bool(b) => Dynamic::from_bool(*b),
-        Value::Number(n) => from_number(n)?,
-        Value::String(s) => Dynamic::from(ImmutableString::from(s.as_str())),
-        Value::Array(items) => Dynamic::from_array(items.iter().map(from_json).collect::<Result<Array>>()?),
-        Value::Object(map) => Dynamic::from_map(from_object(map)?),
-    })
+    script_value(value, &mut Meter::default())
 }
 
 /// A JSON object as a script map.
@@ -34,7 +28,29 @@ pub fn from_json(value: &Value) -> Result<Dynamic> {
 /// # Errors
 /// As [`from_json`].
 pub fn from_object(map: &serde_json::Map<String, Value>) -> Result<Map> {
-    map.iter().map(|(key, value)| Ok((key.as_str().into(), from_json(value)?))).collect()
+    script_map(map, &mut Meter::default())
+}
+
+fn script_value(value: &Value, meter: &mut Meter) -> Result<Dynamic> {
+    Ok(match value {
+        Value::Null => Dynamic::UNIT,
+        Value::Bool(b) => Dynamic::from_bool(*b),
+        Value::Number(n) => from_number(n)?,
+        Value::String(s) => {
+            meter.take(s.len())?;
+            Dynamic::from(ImmutableString::from(s.as_str()))
+        }
+        Value::Array(items) => {
+            meter.take(items.len().saturating_mul(size_of::<Dynamic>()))?;
+            Dynamic::from_array(items.iter().map(|item| script_value(item, meter)).collect::<Result<Array>>()?)
+        }
+        Value::Object(map) => Dynamic::from_map(script_map(map, meter)?),
+    })
+}
+
+fn script_map(map: &serde_json::Map<String, Value>, meter: &mut Meter) -> Result<Map> {
+    meter.take(map.len().saturating_mul(ENTRY))?;
+    map.iter().map(|(key, value)| Ok((key.as_str().into(), script_value(value, meter)?))).collect()
 }
 
 fn from_number(n: &Number) -> Result<Dynamic> {
@@ -51,13 +67,81 @@ fn from_number(n: &Number) -> Result<Dynamic> {
 ///
 /// # Errors
 /// `invalid_arguments` naming the path of what JSON cannot hold (a function, NaN, an infinity, a blob, a value of the
-/// host), `too_large` for what passes the boundary's caps.
+/// host), `too_large` for what passes the boundary's caps, `quota` where the running call has no memory left for it.
 pub fn to_json(value: &Dynamic) -> Result<Value> {
-    json_at(value, &mut Vec::new())
+    json_at(value, &Place { before: None, step: Step::Top, depth: 0 }, &mut Meter::default())
 }
 
-fn json_at(value: &Dynamic, path: &mut Vec<String>) -> Result<Value> {
-    if path.len() > MAX_DEPTH {
+/// About what an entry of a map takes.
+const ENTRY: usize = 64;
+
+/// Asks the memory budget for what a conversion makes, in portions: a text that stands a thousand times in a script's
+/// array is one text there and a thousand in JSON.
+#[derive(Default)]
+struct Meter {
+    total: usize,
+    asked: usize,
+}
+
+impl Meter {
+    const PORTION: usize = 64 << 10;
+
+    #[inline]
+    fn take(&mut self, bytes: usize) -> Result<()> {
+        self.total = self.total.saturating_add(bytes);
+        if self.total - self.asked < Meter::PORTION {
+            return Ok(());
+        }
+        // Where allocations are counted, what was taken before is in the count already.
+        let more = if alloc::is_installed() { self.total - self.asked } else { self.total };
+        self.asked = self.total;
+        control::reserve(more)
+    }
+}
+
+/// Where in a value a conversion is; made into text only for an error.
+struct Place<'a> {
+    before: Option<&'a Place<'a>>,
+    step: Step<'a>,
+    depth: usize,
+}
+
+enum Step<'a> {
+    Top,
+    Key(&'a str),
+    Index(usize),
+}
+
+impl<'a> Place<'a> {
+    fn then(&'a self, step: Step<'a>) -> Place<'a> {
+        Place { before: Some(self), step, depth: self.depth + 1 }
+    }
+
+    fn path(&self) -> String {
+        let before = self.before.map(Place::path).unwrap_or_default();
+        match self.step {
+            Step::Top => before,
+            Step::Key(key) if before.is_empty() => key.to_owned(),
+            Step::Key(key) => format!("{before}.{key}"),
+            Step::Index(at) => format!("{before}[{at}]"),
+        }
+    }
+
+    fn shown(&self) -> String {
+        if self.depth == 0 { "the value".to_owned() } else { format!("`{}`", self.path()) }
+    }
+
+    fn unfit(&self, what: &str) -> Error {
+        Error::invalid(format!("{} is {what}, which JSON cannot hold", self.shown()))
+    }
+
+    fn too_large(&self, what: &str, got: usize, cap: usize) -> Error {
+        Error::new(Kind::TooLarge, format!("{} is {what} of {got}; at most {cap} are taken", self.shown()))
+    }
+}
+
+fn json_at(value: &Dynamic, place: &Place, meter: &mut Meter) -> Result<Value> {
+    if place.depth > MAX_DEPTH {
         return Err(Error::new(Kind::TooLarge, format!("the value nests deeper than {MAX_DEPTH} levels")));
     }
     if value.is_unit() {
@@ -70,60 +154,47 @@ fn json_at(value: &Dynamic, path: &mut Vec<String>) -> Result<Value> {
         return Ok(Value::from(i));
     }
     if let Ok(f) = value.as_float() {
-        return Number::from_f64(f).map(Value::Number).ok_or_else(|| unfit(path, &format!("the number {f}")));
+        return Number::from_f64(f).map(Value::Number).ok_or_else(|| place.unfit(&format!("the number {f}")));
     }
     if let Ok(c) = value.as_char() {
         return Ok(Value::String(c.to_string()));
     }
     if let Some(text) = value.read_lock::<ImmutableString>() {
         if text.len() > MAX_TEXT {
-            return Err(too_large(path, "a text", text.len(), MAX_TEXT));
+            return Err(place.too_large("a text", text.len(), MAX_TEXT));
         }
+        meter.take(text.len())?;
         return Ok(Value::String(text.to_string()));
     }
     if let Some(items) = value.read_lock::<Array>() {
         if items.len() > MAX_ARRAY {
-            return Err(too_large(path, "an array", items.len(), MAX_ARRAY));
+            return Err(place.too_large("an array", items.len(), MAX_ARRAY));
         }
+        meter.take(items.len().saturating_mul(size_of::<Value>()))?;
         let mut out = Vec::with_capacity(items.len());
-        for (i, item) in items.iter().enumerate() {
-            path.push(format!("[{i}]"));
-            out.push(json_at(item, path)?);
-            path.pop();
+        for (at, item) in items.iter().enumerate() {
+            out.push(json_at(item, &place.then(Step::Index(at)), meter)?);
         }
         return Ok(Value::Array(out));
     }
     if let Some(map) = value.read_lock::<Map>() {
         if map.len() > MAX_MAP {
-            return Err(too_large(path, "a map", map.len(), MAX_MAP));
+            return Err(place.too_large("a map", map.len(), MAX_MAP));
         }
+        meter.take(map.len().saturating_mul(ENTRY + size_of::<Value>()))?;
         let mut out = serde_json::Map::new();
         for (key, item) in map.iter() {
-            path.push(format!(".{key}"));
-            out.insert(key.to_string(), json_at(item, path)?);
-            path.pop();
+            out.insert(key.to_string(), json_at(item, &place.then(Step::Key(key)), meter)?);
         }
         return Ok(Value::Object(out));
     }
     if value.is::<Blob>() {
-        return Err(unfit(path, "a blob").hint("make it text first: base64::encode(blob)"));
+        return Err(place.unfit("a blob").hint("make it text first: base64::encode(blob)"));
     }
     if value.is::<FnPtr>() {
-        return Err(unfit(path, "a function"));
+        return Err(place.unfit("a function"));
     }
-    Err(unfit(path, &format!("a value of type {}", value.type_name())))
-}
-
-fn place(path: &[String]) -> String {
-    if path.is_empty() { "the value".to_owned() } else { format!("`{}`", path.concat().trim_start_matches('.')) }
-}
-
-fn unfit(path: &[String], what: &str) -> Error {
-    Error::invalid(format!("{} is {what}, which JSON cannot hold", place(path)))
-}
-
-fn too_large(path: &[String], what: &str, got: usize, cap: usize) -> Error {
-    Error::new(Kind::TooLarge, format!("{} is {what} of {got}; at most {cap} are taken", place(path)))
+    Err(place.unfit(&format!("a value of type {}", value.type_name())))
 }
 
 /// What a script catches: `#{code, message, hint}`, with the fields of a failure that are set.
@@ -163,10 +234,11 @@ pub fn error_to_dynamic(error: &Error) -> Dynamic {
 /// # Errors
 /// `invalid_arguments` that says which field is wrong.
 pub fn error_from_map(map: &Map) -> Result<Error> {
-    const KNOWN: [&str; 7] =
-        ["code", "message", "hint", "retryable", "retry_after_ms", "user_action", "fallbacks"];
+    const KNOWN: [&str; 7] = ["code", "message", "hint", "retryable", "retry_after_ms", "user_action", "fallbacks"];
     if let Some(key) = map.keys().find(|k| !KNOWN.contains(&k.as_str())) {
-        return Err(Error::invalid(format!("a failure has no field `{key}`")).hint(format!("fields: {}", KNOWN.join(" "))));
+        return Err(
+            Error::invalid(format!("a failure has no field `{key}`")).hint(format!("fields: {}", KNOWN.join(" ")))
+        );
     }
     let code = text(map, "code").ok_or_else(|| Error::invalid("a failure needs a `code`"))?;
     let kind = Kind::from_code(&code).ok_or_else(|| {
@@ -247,6 +319,16 @@ mod tests {
         assert!(e.message().contains("`a[1].c` is a blob"), "{e}");
         assert!(to_json(&Dynamic::from_float(f64::NAN)).is_err());
         assert!(to_json(&Dynamic::from(FnPtr::new("f").unwrap())).is_err());
+    }
+
+    #[test]
+    fn a_shared_text_is_paid_for_each_time_it_stands_in_json() {
+        let text = ImmutableString::from("x".repeat(1 << 20));
+        let many = Dynamic::from_array(vec![Dynamic::from(text); 100]);
+        assert!(to_json(&many).is_ok(), "outside a call there is no budget");
+        let control = control::Control::start(control::Budget { memory: 8 << 20, ..control::Budget::CALL });
+        let _running = control::enter(control);
+        assert_eq!(to_json(&many).unwrap_err().kind(), Kind::Quota);
     }
 
     #[test]
