@@ -1,5 +1,7 @@
 //! Lapidary: an embedded scripting host. Rhai scripts become live tools for an AI.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests set the stage themselves"))]
+
 pub mod app;
 pub mod base;
 #[cfg(feature = "cli")]

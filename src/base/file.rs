@@ -1,6 +1,8 @@
 //! Files as the host reads and writes them: atomic, under the file's own lock, capped, confined to a folder.
 //! Promise 8: a reader sees the old bytes or the new ones, in this process and in any other.
 
+#![expect(clippy::disallowed_methods, reason = "this is the room that writes files")]
+
 use super::error::{Error, Kind, Result, io};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};

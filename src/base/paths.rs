@@ -17,6 +17,7 @@ impl Paths {
     ///
     /// # Errors
     /// When there is no working directory to start from, or no home folder to end at.
+    #[expect(clippy::disallowed_methods, reason = "the root may be named by the environment")]
     pub fn find(explicit: Option<PathBuf>) -> Result<Paths> {
         let from_env = std::env::var_os("LAPIDARY_ROOT");
         let here = std::env::current_dir().ok();

@@ -128,6 +128,7 @@ fn started(cx: &Context) -> Result<(Host, Vec<Event>), crate::base::error::Error
     Ok((host, events))
 }
 
+#[expect(clippy::disallowed_methods, reason = "the root may be named by the environment")]
 fn chosen_by(cx: &Context, paths: &Paths) -> &'static str {
     if cx.root.is_some() {
         "from --root"
@@ -177,6 +178,7 @@ fn leftovers(paths: &Paths, found: &mut Findings) {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "ages of files are told by the system's clock")]
 fn is_old(path: &Path) -> bool {
     let age = path.metadata().and_then(|m| m.modified()).ok().and_then(|t| SystemTime::now().duration_since(t).ok());
     age.is_some_and(|age| age > Duration::from_secs(3600))

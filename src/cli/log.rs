@@ -13,6 +13,7 @@ const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 ///
 /// # Errors
 /// [`Stop::Usage`] for a word that is no level.
+#[expect(clippy::disallowed_methods, reason = "the level may be given by the environment")]
 pub fn start(option: Option<&str>) -> Result<(), Stop> {
     let from_env = std::env::var("LAPIDARY_LOG").ok();
     let Some(wanted) = option.map(str::to_owned).or(from_env).filter(|w| !w.trim().is_empty()) else { return Ok(()) };

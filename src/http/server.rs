@@ -54,6 +54,7 @@ impl<E: Endpoint> Server<E> {
     /// # Errors
     /// `invalid_arguments` for an address or a setting that cannot be used, `permission_denied` for an address beyond this
     /// machine without a token of the owner's, `conflict` for an address that is taken, and what the file system says.
+    #[expect(clippy::disallowed_methods, reason = "the token may be given by the environment")]
     pub async fn open(host: &Host, mcp: E, options: &Options) -> Result<Server<E>> {
         let settings = Settings::read(host, options, std::env::var("LAPIDARY_TOKEN").ok().as_deref())?;
         let (token, source) = match settings.token {

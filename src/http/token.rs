@@ -57,6 +57,7 @@ pub(super) fn kept(path: &Path) -> Result<String> {
     })
 }
 
+#[expect(clippy::disallowed_methods, reason = "the file must be closed to others before it holds anything")]
 fn write(path: &Path, token: &str) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);

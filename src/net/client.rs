@@ -248,6 +248,7 @@ fn is_this_machine(host: &str) -> bool {
     host == "localhost" || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the one client")]
 fn build(lookup: Lookup) -> std::result::Result<reqwest::Client, String> {
     // Somebody who embeds us may have installed a provider of their own; then theirs is used.
     let _ = rustls::crypto::ring::default_provider().install_default();

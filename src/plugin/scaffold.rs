@@ -108,6 +108,7 @@ fn single(paths: &Paths, name: &str, tool: &str, form: Form) -> Result<Vec<PathB
     Ok(vec![script, test])
 }
 
+#[expect(clippy::disallowed_methods, reason = "a whole folder takes its place in one step")]
 fn folder(paths: &Paths, name: &str, tool: &str, form: Form) -> Result<Vec<PathBuf>> {
     let home = paths.plugins().join(name);
     // Hidden, so that a running host does not look into half a plugin.

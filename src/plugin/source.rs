@@ -264,6 +264,7 @@ impl History {
     }
 
     /// Writes one entry and drops those that are too many. The caller holds the lock and chose a free number.
+    #[expect(clippy::disallowed_methods, reason = "a whole folder takes its place in one step")]
     fn keep(&self, plugin: &str, entry: &Entry, files: &[(&str, &[u8])]) -> Result<()> {
         let home = self.paths.history_dir(plugin);
         let temp = home.join(format!(".{}.tmp", entry.generation));
@@ -283,6 +284,7 @@ impl History {
     }
 
     /// Without syncing: five hundred plugins are kept at a first start. What a crash cut short fails its hash later.
+    #[expect(clippy::disallowed_methods, reason = "the folder is not in its place yet")]
     fn fill(&self, temp: &Path, entry: &Entry, files: &[(&str, &[u8])]) -> Result<()> {
         let cannot = |e: std::io::Error| io(format_args!("cannot write `{}`", self.paths.shown(temp)), &e);
         let folder = temp.join(FILES);

@@ -356,7 +356,7 @@ fn compare(old: &Spec, new: &Spec) -> Option<ToolChange> {
 /// A unified diff with three lines around each change.
 #[must_use]
 pub fn diff(old: &str, new: &str) -> String {
-    similar::TextDiff::from_lines(&format!("{old}\n"), &format!("{new}\n")).unified_diff().context_radius(3).to_string()
+    similar::TextDiff::from_lines(format!("{old}\n"), format!("{new}\n")).unified_diff().context_radius(3).to_string()
 }
 
 fn same_map(a: &Map, b: &Map) -> bool {

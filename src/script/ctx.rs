@@ -184,7 +184,6 @@ impl<T> OrRaise<T> for Result<T, Error> {
 }
 
 /// A tag that carries `ctx`.
-#[must_use]
 pub fn tag(ctx: Arc<Ctx>) -> Dynamic {
     Dynamic::from(ctx)
 }

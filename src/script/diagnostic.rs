@@ -186,6 +186,7 @@ pub struct Fault {
 
 /// Reads Rhai's error chain outside-in: each call's position lies in the file around it, the cause in the innermost.
 #[must_use]
+#[expect(clippy::boxed_local, reason = "the language hands its errors over in a box")]
 pub fn explain(fault: Box<EvalAltResult>, entry: &str, ctx: &Ctx) -> Fault {
     let mut file = entry.to_owned();
     let mut stack = Vec::new();

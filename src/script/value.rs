@@ -198,7 +198,6 @@ fn json_at(value: &Dynamic, place: &Place, meter: &mut Meter) -> Result<Value> {
 }
 
 /// What a script catches: `#{code, message, hint}`, with the fields of a failure that are set.
-#[must_use]
 pub fn error_to_dynamic(error: &Error) -> Dynamic {
     let mut map = Map::new();
     map.insert("code".into(), error.code().into());

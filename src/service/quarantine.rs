@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Renames `path` to `<file name>.bad-<UTC yyyymmddThhmmss>` and tells the bus. `fault` says what is wrong without quoting it.
 /// Gives the new path, or `None` where the rename failed: the notice then says that the file is still there.
+#[expect(clippy::disallowed_methods, reason = "the file is moved away as it is, not written")]
 pub fn set_aside(path: &Path, fault: &str, paths: &Paths, clock: &Clock, bus: &Bus) -> Option<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stamped = format!("{name}.bad-{}", stamp(clock.unix_ms()));

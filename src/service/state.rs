@@ -113,6 +113,7 @@ impl States {
     ///
     /// # Errors
     /// Those of `change`; `conflict` after [`MAX_TRIES`]; those of [`States::save`]. Nothing is changed then.
+    #[expect(clippy::disallowed_methods, reason = "well under a millisecond, to step out of the way of another writer")]
     pub fn update<E: From<Error>>(
         &self,
         plugin: &str,

@@ -176,6 +176,9 @@ pub fn is_truthy(value: &rhai::Dynamic) -> bool {
     true
 }
 
+/// The tools of one plugin, in source order.
+type ToolsOfOne = Arc<[Arc<LiveTool>]>;
+
 /// The tools of one moment.
 #[derive(Clone, Default)]
 pub struct Snapshot {
@@ -184,7 +187,7 @@ pub struct Snapshot {
     tools: HashMap<Arc<str>, Arc<LiveTool>>,
     folded: HashMap<String, Arc<str>>,
     /// Per plugin in load order: its rank, and its tools in source order.
-    plugins: BTreeMap<(u32, Arc<str>), Arc<[Arc<LiveTool>]>>,
+    plugins: BTreeMap<(u32, Arc<str>), ToolsOfOne>,
     ranks: HashMap<Arc<str>, u32>,
     /// Plugins without callable tools, and why.
     pub absent: BTreeMap<Arc<str>, Absence>,

@@ -10,6 +10,12 @@ pub fn estimate_tokens(text: &str) -> usize {
     ascii.div_ceil(4) + beyond
 }
 
+/// Estimated tokens of a tool as a model reads it.
+#[must_use]
+pub fn of_tool(spec: &super::spec::Spec) -> usize {
+    estimate_tokens(&spec.wire().to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -21,10 +27,4 @@ mod tests {
             assert_eq!(estimate_tokens(text), tokens, "{text:?}");
         }
     }
-}
-
-/// Estimated tokens of a tool as a model reads it.
-#[must_use]
-pub fn of_tool(spec: &super::spec::Spec) -> usize {
-    estimate_tokens(&spec.wire().to_string())
 }

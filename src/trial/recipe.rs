@@ -79,6 +79,7 @@ impl Recipe {
     }
 
     /// Writes everything under a new root.
+    #[expect(clippy::disallowed_methods, reason = "the folder is a test's own and goes with it")]
     pub fn write(&self, root: &Path) -> Result<()> {
         for (path, bytes) in &self.files {
             let target = confine(root, path)?;
