@@ -5,7 +5,7 @@ use super::metrics;
 use crate::app::Host;
 use crate::base::error::{Error, Kind};
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -50,6 +50,10 @@ pub(super) fn router<E: Endpoint>(shared: Arc<Shared>, mcp: E) -> Router {
         let mcp = mcp.clone();
         async move {
             let (parts, body) = request.into_parts();
+            // One that says beforehand that it is too large is not waited for.
+            if HttpBody::size_hint(&body).lower() > BODY as u64 {
+                return failure(&too_large());
+            }
             match tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, BODY)).await {
                 Ok(Ok(body)) => mcp.handle(http::Request::from_parts(parts, body)).await.map(Body::new),
                 Ok(Err(_)) => failure(&too_large()),

@@ -271,20 +271,26 @@ impl Walk<'_> {
     }
 }
 
-/// The end of a message that lists no tools; a list result is the only one that ends so.
+/// The end of a message that lists no tools. A list result is the only message that ends so, and no text in one can hold these
+/// bytes, for there the quotes are escaped.
 const NO_TOOLS: &[u8] = b"\"tools\":[]}}";
+/// Longest message that is looked at: an empty list is short, and a long result is not searched for nothing.
+const SHORT: usize = 4096;
 
 /// Puts the rendered tools in place of the empty list that a list result was made with; `None` for any other message.
-/// What stands after the message, such as the blank line of an event, stays.
+/// What stands around the message, such as the other lines of an event, stays.
 pub(super) fn splice(message: &[u8], tools: &[u8]) -> Option<Vec<u8>> {
-    let text = message.trim_ascii_end();
-    let head = text.strip_suffix(NO_TOOLS)?;
+    if message.len() > SHORT {
+        return None;
+    }
+    let mut ends = message.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at).chain([message.len()]);
+    let end = ends.find(|end| message[..*end].ends_with(NO_TOOLS))?;
     let mut full = Vec::with_capacity(message.len() + tools.len());
-    full.extend_from_slice(head);
+    full.extend_from_slice(&message[..end - NO_TOOLS.len()]);
     full.extend_from_slice(b"\"tools\":");
     full.extend_from_slice(tools);
     full.extend_from_slice(b"}}");
-    full.extend_from_slice(&message[text.len()..]);
+    full.extend_from_slice(&message[end..]);
     Some(full)
 }
 
@@ -447,7 +453,10 @@ mod tests {
         assert_eq!(spliced(list).unwrap(), r#"{"jsonrpc":"2.0","id":3,"result":{"tools":[1,2]}}"#);
         let event = "id: 0/1\ndata: {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"ttlMs\":0,\"tools\":[]}}\n\n";
         assert!(spliced(event).unwrap().ends_with("\"ttlMs\":0,\"tools\":[1,2]}}\n\n"));
+        let event = "data: {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"tools\":[]}}\nid: 0/1\n\n";
+        assert!(spliced(event).unwrap().ends_with("\"tools\":[1,2]}}\nid: 0/1\n\n"));
         for other in [
+            r#"{"jsonrpc":"2.0","id":3,"result":{"structuredContent":{"a":{"tools":[]}},"isError":false}}"#,
             r#"{"jsonrpc":"2.0","id":3,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"{\"tools\":[]}}"}],"isError":false}}"#,
             ":\n\n",
