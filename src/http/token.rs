@@ -59,8 +59,13 @@ pub(super) fn kept(path: &Path) -> Result<String> {
 
 #[expect(clippy::disallowed_methods, reason = "the file must be closed to others before it holds anything")]
 fn write(path: &Path, token: &str) -> std::io::Result<()> {
+    // What stood there may be open to others, and stays so while it is open; a new file never was.
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;

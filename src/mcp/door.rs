@@ -52,6 +52,12 @@ impl Door {
         let _ = self.closing.subscribe().wait_for(|closing| *closing).await;
     }
 
+    /// Counts something in flight until the guard is dropped.
+    pub(super) fn enter(self: &Arc<Self>) -> Running {
+        self.calls.running.fetch_add(1, Ordering::AcqRel);
+        Running(self.clone())
+    }
+
     /// Waits until no call runs. From `deadline` on those that still do are told to stop.
     pub(super) async fn drain(&self, deadline: Instant) {
         if tokio::time::timeout_at(deadline, self.calls.idle()).await.is_err() {
@@ -61,7 +67,7 @@ impl Door {
     }
 }
 
-/// The calls in flight.
+/// The calls in flight, and requests that may yet become one.
 pub(super) struct Calls {
     running: AtomicUsize,
     ended: Notify,
@@ -75,12 +81,6 @@ impl Default for Calls {
 }
 
 impl Calls {
-    /// Counts a call until the guard is dropped.
-    pub(super) fn enter(&self) -> Running<'_> {
-        self.running.fetch_add(1, Ordering::AcqRel);
-        Running(self)
-    }
-
     /// Resolves when calls are to stop.
     pub(super) async fn told_to_stop(&self) {
         let _ = self.stopping.subscribe().wait_for(|stop| *stop).await;
@@ -103,13 +103,13 @@ impl Calls {
     }
 }
 
-/// A call in flight.
-pub(super) struct Running<'a>(&'a Calls);
+/// Something in flight.
+pub(super) struct Running(Arc<Door>);
 
-impl Drop for Running<'_> {
+impl Drop for Running {
     fn drop(&mut self) {
-        if self.0.running.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.ended.notify_waiters();
+        if self.0.calls.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.calls.ended.notify_waiters();
         }
     }
 }

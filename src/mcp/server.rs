@@ -70,7 +70,7 @@ impl Session {
         arguments: Arguments,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        let _running = self.door.calls.enter();
+        let _running = self.door.enter();
         let rendered = self.door.list.current();
         let mut who = self.who(context);
         who.allowed = Some(rendered.offered.clone());

@@ -49,8 +49,11 @@ impl Web {
     pub async fn handle(&self, request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
         let request = request.map(|body| Full::new(wire::prepare(&body).map_or(body, Bytes::from)));
         let door = self.door.clone();
+        // A request is under way until its answer has gone out whole; a stream that a client only listens to is not.
+        let running = (request.method() == http::Method::POST).then(|| door.enter());
         self.service.handle(request).await.map(|body| {
             body.map_frame(move |frame| {
+                let _held = &running;
                 frame.map_data(|data| wire::splice(&data, &door.list.last().json).map_or(data, Bytes::from))
             })
             .boxed()
