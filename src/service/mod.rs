@@ -7,6 +7,7 @@ pub mod digest;
 pub mod fetch;
 pub mod files;
 pub mod grants;
+pub mod math;
 pub mod pattern;
 pub mod permissions;
 pub mod ports;
