@@ -155,7 +155,12 @@ impl Client {
     #[must_use]
     pub fn loopback_only() -> Self {
         let Client(lanes) = Client::new();
-        Client(Arc::new(Lanes { lookup: lanes.lookup.clone(), stays: true, lan: OnceLock::new(), wan: OnceLock::new() }))
+        Client(Arc::new(Lanes {
+            lookup: lanes.lookup.clone(),
+            stays: true,
+            lan: OnceLock::new(),
+            wan: OnceLock::new(),
+        }))
     }
 
     fn with_lookup(lookup: Lookup) -> Self {

@@ -3,9 +3,9 @@
 
 use crate::base::error::{Error, Kind, Result};
 use regex::Regex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longest expression in bytes.
@@ -18,6 +18,8 @@ const MAX_TOKENS: usize = 500;
 const LIMIT: Duration = Duration::from_secs(5);
 /// Expressions at work at once, those included that were left behind.
 const AT_ONCE: usize = 4;
+/// Time between two looks at the interrupt.
+const PAUSE: Duration = Duration::from_millis(5);
 /// Stack of the thread: five hundred signs in a row need 6 MiB of it without optimisation.
 const STACK: usize = 64 << 20;
 /// Significant digits that an irrational result has right.
@@ -179,23 +181,35 @@ impl fend_core::Interrupt for Flag {
 /// One of the places at work; given back when the thread really ends.
 struct Place;
 
-impl Place {
-    fn count() -> &'static AtomicUsize {
-        static TAKEN: AtomicUsize = AtomicUsize::new(0);
-        &TAKEN
-    }
+/// How many places are taken, and the bell that rings when one is given back.
+static TAKEN: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
 
-    fn take() -> Result<Place> {
-        let taken = |n: usize| (n < AT_ONCE).then_some(n + 1);
-        Self::count().fetch_update(Ordering::AcqRel, Ordering::Acquire, taken).map(|_| Place).map_err(|_| {
-            Error::new(Kind::RateLimited, "too many calculations are at work").hint("try again in a moment")
-        })
+impl Place {
+    /// Waits for a place until `ends`, asking `interrupt` now and then.
+    fn take(interrupt: &dyn Fn() -> bool, ends: Instant) -> Result<Place> {
+        let (taken, bell) = &TAKEN;
+        let mut count = taken.lock().unwrap_or_else(PoisonError::into_inner);
+        while *count >= AT_ONCE {
+            if Instant::now() >= ends {
+                return Err(
+                    Error::new(Kind::RateLimited, "too many calculations are at work").hint("try again in a moment")
+                );
+            }
+            if interrupt() {
+                return Err(interrupted());
+            }
+            count = bell.wait_timeout(count, PAUSE).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *count += 1;
+        Ok(Place)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        Self::count().fetch_sub(1, Ordering::AcqRel);
+        let (taken, bell) = &TAKEN;
+        *taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        bell.notify_one();
     }
 }
 
@@ -205,14 +219,7 @@ fn at_work(
     job: impl FnOnce(&Flag) -> Result<Evaluated> + Send + 'static,
 ) -> Result<Evaluated> {
     let ends = Instant::now() + LIMIT;
-    let place = loop {
-        match Place::take() {
-            Ok(place) => break place,
-            Err(error) if Instant::now() >= ends => return Err(error),
-            Err(_) if interrupt() => return Err(interrupted()),
-            Err(_) => std::thread::sleep(Duration::from_millis(2)),
-        }
-    };
+    let place = Place::take(interrupt, ends)?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Flag(Arc::clone(&stop));
     let (done, result) = mpsc::sync_channel(1);
@@ -226,7 +233,7 @@ fn at_work(
         })
         .map_err(|e| Error::internal(format!("no thread for a calculation: {e}")))?;
     loop {
-        match result.recv_timeout(Duration::from_millis(5)) {
+        match result.recv_timeout(PAUSE) {
             Ok(outcome) => return outcome,
             Err(RecvTimeoutError::Timeout) if interrupt() => {
                 stop.store(true, Ordering::Relaxed);

@@ -303,7 +303,10 @@ impl Shared {
 
 impl Lease<'_> {
     /// Runs `work` so that it ends soon after `stop` says so or the transaction's time is over.
-    #[expect(clippy::disallowed_methods, reason = "another writer is waited for in steps of at most 20 ms, between looks at the stop flag")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "another writer is waited for in steps of at most 20 ms, between looks at the stop flag"
+    )]
     fn operate<T>(&mut self, stop: &Stop, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let Some(connection) = self.connection.as_mut() else {
             return Err(Error::internal("the database connection is away"));
