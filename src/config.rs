@@ -74,7 +74,7 @@ pub fn for_scripts(config: &Config, paths: &Paths, own: Map) -> Map {
     map.insert("version".into(), env!("CARGO_PKG_VERSION").into());
     map.insert("root_name".into(), root_name.into());
     map.insert("locale".into(), "en".into());
-    map.insert("timezone".into(), "UTC".into());
+    map.insert("timezone".into(), crate::service::time::local_zone().into());
     if let Some(keys) = config.get("config").and_then(toml::Value::as_table) {
         for (key, value) in keys {
             let json = serde_json::to_value(value).unwrap_or(Value::Null);

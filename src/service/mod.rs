@@ -7,6 +7,7 @@ pub mod digest;
 pub mod fetch;
 pub mod files;
 pub mod grants;
+pub mod html;
 pub mod math;
 pub mod pattern;
 pub mod permissions;
@@ -16,6 +17,7 @@ pub mod scopes;
 pub mod settings;
 pub mod state;
 pub mod text;
+pub mod time;
 
 use crate::base::clock::Clock;
 use crate::base::event::Bus;

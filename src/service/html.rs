@@ -1,0 +1,320 @@
+//! Pages as Markdown, text, links and elements: what `html::` does, over `htmd` and `scraper`.
+//! It fetches nothing; deep or huge pages end in an error, never in a crash.
+
+use crate::base::error::{Error, Kind, Result};
+use htmd::HtmlToMarkdown;
+use scraper::{ElementRef, Html, Node, Selector};
+use url::Url;
+
+/// The largest page, in bytes.
+pub const MAX: usize = 8 << 20;
+/// The deepest page. The parser's work grows with the depth for every tag, and the Markdown converter recurses.
+pub const MAX_DEPTH: usize = 512;
+/// Most elements that one selection gives.
+pub const MAX_ELEMENTS: usize = 10_000;
+
+/// Parts of a page that are not for reading.
+const SKIPPED: [&str; 8] = ["script", "style", "noscript", "template", "iframe", "svg", "head", "object"];
+
+/// A link of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Where it leads; absolute where a base was given.
+    pub href: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// An element that a selector found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Element {
+    /// Tag name in lower case.
+    pub tag: String,
+    /// Its text, white space folded.
+    pub text: String,
+    /// Its HTML, with the element itself.
+    pub html: String,
+    /// Attributes in document order.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// A page as Markdown: headings, lists, links, tables and code are kept, scripts and styles are not.
+///
+/// # Errors
+/// `too_large` past [`MAX`] bytes or [`MAX_DEPTH`] elements deep.
+pub fn to_markdown(html: &str) -> Result<String> {
+    check_size(html)?;
+    let converter = HtmlToMarkdown::builder().skip_tags(SKIPPED.to_vec()).build();
+    let markdown = converter.convert(html).map_err(|e| Error::internal(format!("the page cannot be converted: {e}")))?;
+    Ok(markdown.trim().to_owned())
+}
+
+/// The text that a reader would see, one line for each block.
+///
+/// # Errors
+/// `too_large` past [`MAX`].
+pub fn text(html: &str) -> Result<String> {
+    check_size(html)?;
+    Ok(readable(Html::parse_document(html).root_element()))
+}
+
+/// Every link with a target, in order. With `base`, targets are made absolute and what is no URL is left out.
+///
+/// # Errors
+/// `too_large` past [`MAX`], `invalid_arguments` for a base that is no URL.
+pub fn links(html: &str, base: Option<&str>) -> Result<Vec<Link>> {
+    check_size(html)?;
+    let base = base
+        .map(|b| Url::parse(b).map_err(|_| Error::invalid("the base is no URL").hint("for example https://example.org/page")))
+        .transpose()?;
+    let page = Html::parse_document(html);
+    // A page may say itself what its links are relative to.
+    let base = base.map(|b| page_base(&page, &b).unwrap_or(b));
+    let anchors = selector("a[href]")?;
+    Ok(page
+        .select(&anchors)
+        .take(MAX_ELEMENTS)
+        .filter_map(|a| {
+            let href = a.attr("href")?.trim();
+            let href = match &base {
+                Some(base) => base.join(href).ok()?.to_string(),
+                None => href.to_owned(),
+            };
+            Some(Link { href, text: folded(a) })
+        })
+        .collect())
+}
+
+/// The elements that a CSS selector finds, in order, at most [`MAX_ELEMENTS`].
+///
+/// # Errors
+/// `too_large` past [`MAX`], `invalid_arguments` for a selector that is none.
+pub fn select(html: &str, css: &str) -> Result<Vec<Element>> {
+    check_size(html)?;
+    let wanted = selector(css)?;
+    let page = Html::parse_document(html);
+    let mut bytes = 0;
+    let mut out = Vec::new();
+    for element in page.select(&wanted).take(MAX_ELEMENTS) {
+        let found = Element {
+            tag: element.value().name().to_owned(),
+            text: folded(element),
+            html: element.html(),
+            attributes: element.value().attrs().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+        };
+        // Nested matches repeat their insides: `*` on a deep page would be quadratic.
+        bytes += found.html.len() + found.text.len();
+        if bytes > 4 * MAX {
+            return Err(Error::new(Kind::TooLarge, "the selection is too large").hint("select something narrower"));
+        }
+        out.push(found);
+    }
+    Ok(out)
+}
+
+fn check_size(html: &str) -> Result<()> {
+    if html.len() > MAX {
+        return Err(Error::new(Kind::TooLarge, format!("the page has {} bytes; at most {MAX} are taken", html.len())));
+    }
+    if depth(html) > MAX_DEPTH {
+        return Err(Error::new(Kind::TooLarge, format!("the page nests deeper than {MAX_DEPTH} elements")));
+    }
+    Ok(())
+}
+
+fn selector(css: &str) -> Result<Selector> {
+    Selector::parse(css).map_err(|_| {
+        let shown: String = css.chars().take(60).flat_map(char::escape_debug).collect();
+        Error::invalid(format!("`{shown}` is no CSS selector")).hint("for example \"table.prices td\"")
+    })
+}
+
+fn page_base(page: &Html, given: &Url) -> Option<Url> {
+    let base = selector("base[href]").ok()?;
+    given.join(page.select(&base).next()?.attr("href")?).ok()
+}
+
+fn folded(element: ElementRef) -> String {
+    readable(element).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Text without the parts that are not for reading; blocks begin new lines. Walks without recursion.
+fn readable(root: ElementRef) -> String {
+    use ego_tree::iter::Edge;
+    let mut out = String::new();
+    let mut skipping = 0_usize;
+    for edge in root.traverse() {
+        match edge {
+            Edge::Open(node) => match node.value() {
+                Node::Element(e) if SKIPPED.contains(&e.name()) => skipping += 1,
+                Node::Element(e) if is_block(e.name()) => newline(&mut out),
+                Node::Text(text) if skipping == 0 => push_folded(&mut out, text),
+                _ => {}
+            },
+            Edge::Close(node) => match node.value() {
+                Node::Element(e) if SKIPPED.contains(&e.name()) => skipping -= 1,
+                Node::Element(e) if is_block(e.name()) => newline(&mut out),
+                _ => {}
+            },
+        }
+    }
+    out.trim().to_owned()
+}
+
+fn newline(out: &mut String) {
+    while out.ends_with(' ') {
+        out.pop();
+    }
+    if !out.is_empty() && !out.ends_with('\n') {
+        out.push('\n');
+    }
+}
+
+fn push_folded(out: &mut String, text: &str) {
+    for c in text.chars() {
+        if c.is_whitespace() {
+            if !out.is_empty() && !out.ends_with([' ', '\n']) {
+                out.push(' ');
+            }
+        } else {
+            out.push(c);
+        }
+    }
+}
+
+fn is_block(tag: &str) -> bool {
+    matches!(
+        tag,
+        "address" | "article" | "aside" | "blockquote" | "br" | "dd" | "div" | "dl" | "dt" | "fieldset" | "figcaption"
+            | "figure" | "footer" | "form" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "header" | "hr" | "li" | "main" | "nav"
+            | "ol" | "p" | "pre" | "section" | "table" | "tbody" | "td" | "th" | "thead" | "tr" | "ul" | "title" | "summary"
+    )
+}
+
+/// Tags that never hold others, or that the parser closes by itself: they do not add up.
+const SHALLOW: [&str; 25] = [
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr", "p", "li",
+    "dt", "dd", "option", "tr", "td", "th", "thead", "tbody", "tfoot",
+];
+/// Tags whose content is text to the parser: what looks like tags inside is none.
+const RAW: [&str; 6] = ["script", "style", "textarea", "title", "xmp", "noframes"];
+
+/// How deep the elements may nest, told from the text alone and before anything is parsed. It may be too high, not too low:
+/// a `/>` closes an element only inside a drawing, and only until an HTML tag ends that.
+fn depth(html: &str) -> usize {
+    let bytes = html.as_bytes();
+    let (mut depth, mut deepest, mut at, mut in_drawing) = (0_usize, 0, 0, false);
+    while let Some(found) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| *b == b'<')) {
+        at += found + 1;
+        let rest = &html[at..];
+        if rest.starts_with("!--") {
+            at += rest.find("-->").unwrap_or(rest.len());
+            continue;
+        }
+        let closing = rest.starts_with('/');
+        let name = &rest[usize::from(closing)..];
+        let name = &name[..name.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(name.len())];
+        let name = name.to_ascii_lowercase();
+        if name.is_empty() || SHALLOW.contains(&name.as_str()) {
+            in_drawing &= name.is_empty();
+            continue;
+        }
+        if closing {
+            depth = depth.saturating_sub(1);
+            in_drawing &= name != "svg" && name != "math";
+            continue;
+        }
+        let end = rest.find('>').unwrap_or(rest.len());
+        if in_drawing && is_block(&name) {
+            in_drawing = false;
+        }
+        if in_drawing && rest[..end].ends_with('/') {
+            continue;
+        }
+        in_drawing |= name == "svg" || name == "math";
+        if RAW.contains(&name.as_str()) && !in_drawing {
+            let close = format!("</{name}");
+            let after = &rest.as_bytes()[end..];
+            let stop = after.windows(close.len()).position(|w| w.eq_ignore_ascii_case(close.as_bytes()));
+            at += end + stop.map_or(after.len(), |s| s + 1);
+            continue;
+        }
+        depth += 1;
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = r#"<html><head><title>T</title><style>p { color: red }</style></head><body>
+<h1>Prices</h1><script>alert(1)</script><p>See <a href="/list?x=1">the <b>list</b></a> and <a href="https://b.example/">b</a>.</p>
+<ul><li>one</li><li>two</li></ul><table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>
+<pre><code>let x = 1;</code></pre></body></html>"#;
+
+    #[test]
+    fn markdown_keeps_what_a_reader_needs() {
+        let markdown = to_markdown(PAGE).unwrap();
+        for wanted in ["# Prices", "[the **list**](/list?x=1)", "one", "two", "| a", "let x = 1;"] {
+            assert!(markdown.contains(wanted), "{wanted}:\n{markdown}");
+        }
+        assert!(!markdown.contains("alert") && !markdown.contains("color"), "{markdown}");
+    }
+
+    #[test]
+    fn text_is_one_line_a_block() {
+        let text = text(PAGE).unwrap();
+        assert!(text.starts_with("Prices\nSee the list and b.\none\ntwo\n"), "{text}");
+        assert!(!text.contains("alert"));
+    }
+
+    #[test]
+    fn links_are_absolute_where_a_base_is_given() {
+        let plain = links(PAGE, None).unwrap();
+        assert_eq!(plain[0], Link { href: "/list?x=1".into(), text: "the list".into() });
+        let absolute = links(PAGE, Some("https://a.example/dir/page")).unwrap();
+        assert_eq!(absolute[0].href, "https://a.example/list?x=1");
+        let based = links("<base href=\"/other/\"><a href=\"x\">x</a>", Some("https://a.example/dir/")).unwrap();
+        assert_eq!(based[0].href, "https://a.example/other/x");
+        assert!(links(PAGE, Some("not a url")).is_err());
+    }
+
+    #[test]
+    fn a_selector_finds_elements_with_their_attributes() {
+        let found = select(PAGE, "a[href^=https]").unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].attributes, [("href".to_owned(), "https://b.example/".to_owned())]);
+        assert_eq!((found[0].tag.as_str(), found[0].text.as_str()), ("a", "b"));
+        assert!(select(PAGE, "a[[").is_err());
+    }
+
+    #[test]
+    fn deep_and_huge_pages_are_refused_before_they_are_parsed() {
+        let deep = |open: &str| open.repeat(20_000);
+        for bomb in ["<div>", "<b>", "<foo>", "<foo/>", "<svg><div><foo/>", "<a-b>", "<DIV x='>'>"] {
+            let page = deep(bomb);
+            assert_eq!(to_markdown(&page).unwrap_err().kind(), Kind::TooLarge, "{bomb}");
+            assert_eq!(text(&page).unwrap_err().kind(), Kind::TooLarge, "{bomb}");
+        }
+        assert_eq!(text(&"x".repeat(MAX + 1)).unwrap_err().kind(), Kind::TooLarge);
+        // Depth that is none: left-out end tags, text that looks like tags, drawings.
+        let fine = [
+            "<p>a<li>b".repeat(2_000),
+            format!("<script>{}</script>", "if (a<b) {}".repeat(2_000)),
+            format!("<!--{}-->x", "<div>".repeat(2_000)),
+            format!("<svg>{}</svg>", "<path d='x'/>".repeat(2_000)),
+            "<br>".repeat(2_000),
+            format!("{}x{}", "<div>".repeat(500), "</div>".repeat(500)),
+        ];
+        for page in fine {
+            assert!(text(&page).is_ok(), "{}", &page[..40]);
+        }
+        // Markdown recurses: as deep as is allowed must fit a call thread.
+        let page = format!("{}x{}", "<div>".repeat(500), "</div>".repeat(500));
+        let done = std::thread::Builder::new().stack_size(16 << 20).spawn(move || to_markdown(&page).unwrap()).unwrap();
+        assert_eq!(done.join().unwrap(), "x");
+    }
+}

@@ -1,0 +1,249 @@
+//! Points in time as RFC 3339 text, with zones and calendars right: what `time::` does, over `jiff`.
+//! Everything takes and gives text, so that a script may store and compare it; nothing is cached.
+
+use crate::base::clock::Clock;
+use crate::base::error::{Error, Result};
+use jiff::civil::{Date, DateTime};
+use jiff::fmt::temporal::Pieces;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp, Unit, ZonedDateTime};
+
+/// The difference between two points in time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diff {
+    /// Seconds from the first to the second; negative where the second is earlier.
+    pub seconds: f64,
+    /// The same in words, such as `2h 5m`; `0s` for none.
+    pub text: String,
+}
+
+/// The machine's zone by its name, or `UTC`.
+#[must_use]
+pub fn local_zone() -> String {
+    TimeZone::system().iana_name().unwrap_or("UTC").to_owned()
+}
+
+/// The present moment, in `zone` or in UTC.
+///
+/// # Errors
+/// `not_found` for a zone that does not exist.
+pub fn now(clock: &Clock, zone: Option<&str>) -> Result<String> {
+    let at = Timestamp::from_millisecond(clock.unix_ms()).map_err(|e| Error::internal(format!("the clock is off: {e}")))?;
+    Ok(show(&at.to_zoned_datetime(zone_of(zone)?)))
+}
+
+/// Reads a point in time and gives it as RFC 3339 text: RFC 3339, RFC 9557 (with `[Zone]`), `2026-11-30`,
+/// `2026-11-30 14:00`, RFC 2822, seconds since 1970. A text without an offset is read in `zone`, or in UTC; with `zone`
+/// the answer is in that zone.
+///
+/// # Errors
+/// `invalid_arguments` for a text that is none of these, `not_found` for a zone that does not exist.
+pub fn parse(text: &str, zone: Option<&str>) -> Result<String> {
+    read(text, zone).map(|at| show(&at))
+}
+
+/// Formats a point in time by a `strftime` pattern, such as `%A %d %B %Y, %H:%M`.
+///
+/// # Errors
+/// `invalid_arguments` for a text that is no time or a pattern that is none.
+pub fn format(text: &str, pattern: &str) -> Result<String> {
+    let at = read(text, None)?;
+    jiff::fmt::strtime::format(pattern, &at)
+        .map_err(|_| Error::invalid(format!("`{}` is no pattern", clip(pattern))).hint("for example \"%Y-%m-%d %H:%M\""))
+}
+
+/// Adds a span: `1h 30m`, `2 days`, `-3 weeks`, `P1DT2H`. Days and longer follow the calendar of the text's zone, where it
+/// names one in `[..]`.
+///
+/// # Errors
+/// `invalid_arguments` for a text that is no time, a span that is none, or a result beyond the year 9999.
+pub fn add(text: &str, span: &str) -> Result<String> {
+    let at = read(text, None)?;
+    let span: Span = span
+        .trim()
+        .parse()
+        .map_err(|_| Error::invalid(format!("`{}` is no span of time", clip(span))).hint("for example \"1h 30m\", \"2 days\" or \"P1D\""))?;
+    let moved = at
+        .checked_add(span)
+        .map_err(|_| Error::invalid("the result is beyond the years that can be told"))?;
+    Ok(show(&moved))
+}
+
+/// From `a` to `b`.
+///
+/// # Errors
+/// `invalid_arguments` for a text that is no time.
+pub fn diff(a: &str, b: &str) -> Result<Diff> {
+    let (from, to) = (read(a, None)?.timestamp(), read(b, None)?.timestamp());
+    let span = from
+        .until((Unit::Hour, to))
+        .map_err(|_| Error::invalid("the difference is too large to be told"))?;
+    let seconds = (to.as_nanosecond() - from.as_nanosecond()) as f64 / 1e9;
+    let text = if span.is_zero() { "0s".to_owned() } else { format!("{span:#}") };
+    Ok(Diff { seconds, text })
+}
+
+/// The same moment in another zone.
+///
+/// # Errors
+/// As [`parse`].
+pub fn convert(text: &str, zone: &str) -> Result<String> {
+    Ok(show(&read(text, None)?.with_time_zone(zone_of(Some(zone))?)))
+}
+
+/// Names of all zones, sorted.
+#[must_use]
+pub fn zones() -> Vec<String> {
+    let mut names: Vec<String> = jiff::tz::db().available().map(|n| n.to_string()).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn zone_of(name: Option<&str>) -> Result<TimeZone> {
+    let Some(name) = name.map(str::trim).filter(|n| !n.is_empty()) else { return Ok(TimeZone::UTC) };
+    if name.eq_ignore_ascii_case("utc") || name == "Z" {
+        return Ok(TimeZone::UTC);
+    }
+    if name.eq_ignore_ascii_case("local") {
+        return Ok(TimeZone::system());
+    }
+    TimeZone::get(name).map_err(|_| {
+        let wanted = name.to_lowercase().replace(' ', "_");
+        let close: Vec<String> =
+            zones().into_iter().filter(|z| wanted.len() >= 3 && z.to_lowercase().contains(&wanted)).take(3).collect();
+        let error = Error::not_found(format!("there is no time zone `{}`", clip(name)));
+        if close.is_empty() {
+            error.hint("use an IANA name such as Europe/Prague; time::zones() lists them")
+        } else {
+            error.hint(format!("did you mean {}", close.join(", ")))
+        }
+    })
+}
+
+fn read(text: &str, zone: Option<&str>) -> Result<ZonedDateTime> {
+    let text = text.trim();
+    let own = zone_of(zone)?;
+    let wanted = zone.map(|_| own.clone());
+    let at = read_as_written(text, own)
+        .ok_or_else(|| Error::invalid(format!("`{}` is no point in time", clip(text))).hint("for example 2026-11-30T14:00:00+01:00"))?;
+    Ok(match wanted {
+        Some(zone) => at.with_time_zone(zone),
+        None => at,
+    })
+}
+
+fn read_as_written(text: &str, zone: TimeZone) -> Option<ZonedDateTime> {
+    if let Ok(seconds) = text.parse::<i64>()
+        && text.trim_start_matches(['-', '+']).len() != 8
+    {
+        return Timestamp::from_second(seconds).ok().map(|t| t.to_zoned_datetime(zone));
+    }
+    if text.contains('[')
+        && let Ok(at) = text.parse::<ZonedDateTime>()
+    {
+        return Some(at);
+    }
+    if let Ok(at) = text.parse::<Timestamp>() {
+        // The offset as it was written, so that the text comes back as it went in.
+        let offset = Pieces::parse(text).ok().and_then(|p| p.to_numeric_offset());
+        return Some(at.to_zoned_datetime(offset.map_or(TimeZone::UTC, TimeZone::fixed)));
+    }
+    if let Ok(at) = jiff::fmt::rfc2822::parse(text) {
+        return Some(at);
+    }
+    let civil = text.parse::<DateTime>().or_else(|_| text.parse::<Date>().map(|d| d.to_datetime(jiff::civil::Time::midnight()))).ok()?;
+    civil.to_zoned_datetime(zone).ok()
+}
+
+/// RFC 3339, with `Z` for UTC and fractions only where there are any.
+fn show(at: &ZonedDateTime) -> String {
+    let pattern = if *at.time_zone() == TimeZone::UTC { "%Y-%m-%dT%H:%M:%S%.fZ" } else { "%Y-%m-%dT%H:%M:%S%.f%:z" };
+    at.strftime(pattern).to_string()
+}
+
+fn clip(text: &str) -> String {
+    let head: String = text.chars().take(40).flat_map(char::escape_debug).collect();
+    if text.chars().count() > 40 { format!("{head}…") } else { head }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_accepted_form_reads_as_rfc_3339() {
+        let rows = [
+            ("2026-11-30T14:00:00Z", None, "2026-11-30T14:00:00Z"),
+            ("2026-11-30T14:00:00+01:00", None, "2026-11-30T14:00:00+01:00"),
+            ("2026-11-30T14:00:00.250-05:30", None, "2026-11-30T14:00:00.25-05:30"),
+            ("2026-11-30T14:00:00+01:00[Europe/Prague]", None, "2026-11-30T14:00:00+01:00"),
+            ("2026-11-30", None, "2026-11-30T00:00:00Z"),
+            ("2026-11-30", Some("Europe/Prague"), "2026-11-30T00:00:00+01:00"),
+            ("2026-07-30 14:00", Some("europe/prague"), "2026-07-30T14:00:00+02:00"),
+            ("2026-11-30T14:00:00Z", Some("Asia/Tokyo"), "2026-11-30T23:00:00+09:00"),
+            ("Mon, 30 Nov 2026 14:00:00 +0100", None, "2026-11-30T14:00:00+01:00"),
+            ("0", None, "1970-01-01T00:00:00Z"),
+            ("1796047200", None, "2026-11-30T14:00:00Z"),
+            ("-1", None, "1969-12-31T23:59:59Z"),
+            (" 2026-11-30 ", None, "2026-11-30T00:00:00Z"),
+        ];
+        for (text, zone, wanted) in rows {
+            assert_eq!(parse(text, zone).unwrap(), wanted, "{text} {zone:?}");
+        }
+        for bad in ["", "soon", "2026-13-01", "2026-02-30", "25:00", "2026-11-30T14:00:00+99:00", "99999999999999999999"] {
+            assert!(parse(bad, None).is_err(), "{bad}");
+        }
+        let e = parse("2026-11-30", Some("Prague")).unwrap_err();
+        assert!(e.hint_text().unwrap().contains("Europe/Prague"), "{e}");
+    }
+
+    #[test]
+    fn days_follow_the_calendar_and_hours_the_clock() {
+        let rows = [
+            // The night the clocks go forward, 29 March 2026 at 02:00.
+            ("2026-03-28T12:00:00+01:00[Europe/Prague]", "1 day", "2026-03-29T12:00:00+02:00"),
+            ("2026-03-28T12:00:00+01:00[Europe/Prague]", "24h", "2026-03-29T13:00:00+02:00"),
+            ("2026-03-28T12:00:00+01:00", "1 day", "2026-03-29T12:00:00+01:00"),
+            // And back, 25 October.
+            ("2026-10-24T12:00:00+02:00[Europe/Prague]", "P1D", "2026-10-25T12:00:00+01:00"),
+            ("2026-01-31T00:00:00Z", "1 month", "2026-02-28T00:00:00Z"),
+            ("2024-02-29T00:00:00Z", "1y", "2025-02-28T00:00:00Z"),
+            ("2026-11-30T14:00:00Z", "-2 weeks", "2026-11-16T14:00:00Z"),
+            ("2026-11-30T14:00:00Z", "1h 30m", "2026-11-30T15:30:00Z"),
+        ];
+        for (text, span, wanted) in rows {
+            assert_eq!(add(text, span).unwrap(), wanted, "{text} + {span}");
+        }
+        assert!(add("2026-11-30", "a while").is_err());
+        assert!(add("2026-11-30", "9000 years").is_err());
+    }
+
+    #[test]
+    fn a_difference_is_seconds_and_words() {
+        let rows = [
+            ("2026-11-30T14:00:00Z", "2026-11-30T16:05:00Z", 7500.0, "2h 5m"),
+            ("2026-11-30T15:00:00+01:00", "2026-11-30T14:00:00Z", 0.0, "0s"),
+            ("2026-11-30T14:00:01Z", "2026-11-30T14:00:00Z", -1.0, "1s ago"),
+            ("2026-03-28T12:00:00+01:00[Europe/Prague]", "2026-03-29T12:00:00+02:00[Europe/Prague]", 82800.0, "23h"),
+        ];
+        for (a, b, seconds, text) in rows {
+            assert_eq!(diff(a, b).unwrap(), Diff { seconds, text: text.to_owned() }, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn formats_zones_and_a_turned_clock() {
+        let clock = Clock::manual(1_796_047_200_000);
+        assert_eq!(now(&clock, None).unwrap(), "2026-11-30T14:00:00Z");
+        assert_eq!(now(&clock, Some("America/New_York")).unwrap(), "2026-11-30T09:00:00-05:00");
+        clock.advance(1500);
+        assert_eq!(now(&clock, None).unwrap(), "2026-11-30T14:00:01.5Z");
+        assert_eq!(format("2026-11-30T14:00:00Z", "%A %d %B %Y, %H:%M").unwrap(), "Monday 30 November 2026, 14:00");
+        assert!(format("2026-11-30T14:00:00Z", "%!").is_err());
+        assert_eq!(convert("2026-11-30T14:00:00Z", "Asia/Kolkata").unwrap(), "2026-11-30T19:30:00+05:30");
+        assert!(zones().iter().any(|z| z == "Europe/Prague"));
+        assert!(!local_zone().is_empty());
+    }
+}
