@@ -62,7 +62,7 @@ impl Check {
         }
         let warnings: usize = looked.iter().map(|l| l.diagnostics.len()).sum::<usize>() - errors;
         if looked.is_empty() {
-            print::line("No plugins. Write one: lapidary new dice");
+            print::line("No plugins. Write one: lapidary new greet");
         } else if looked.len() > 1 || errors + warnings > 0 {
             let failed = looked.iter().filter(|l| l.errors() > 0).count();
             let mut text = format!("{} checked, {failed} failed", looked.len());

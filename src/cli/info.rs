@@ -44,7 +44,7 @@ fn all(host: &Host, cx: &Context) {
     }
     print::line(format_args!("root {}\n", host.paths().root().display()));
     if statuses.is_empty() {
-        print::line("No plugins. Write one: lapidary new dice");
+        print::line("No plugins. Write one: lapidary new greet");
         return;
     }
     let mut table = Table::new(&["PLUGIN", "STATUS", "TOOLS", "FROM", "WHAT IT IS"]).right(2);

@@ -42,7 +42,7 @@ const AFTER: &str = "\
 Without a command it runs the host: lapidary serve.
 
 Start here:
-  lapidary new dice          writes a first tool, with a test
+  lapidary new greet         writes a first tool, with a test
   lapidary dev               watches your files and shows what is wrong
   lapidary call <tool> a=1   runs a tool
   lapidary mcp               gives the tools to an MCP client

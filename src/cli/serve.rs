@@ -23,6 +23,10 @@ impl Serve {
         }
         let host = cx.lasting_host()?;
         log::follow(&host);
+        // A root that cannot be written still serves.
+        if let Err(e) = crate::config::write_example(host.paths()) {
+            tracing::debug!(reason = %e, "no example of the host's settings was written");
+        }
         if !cx.json {
             tell_problems(&host);
         }

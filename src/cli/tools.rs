@@ -38,7 +38,7 @@ impl Tools {
             return Ok(Verdict::Good);
         }
         if shown.is_empty() {
-            print::line("No tools. Write one: lapidary new dice");
+            print::line("No tools. Write one: lapidary new greet");
             return Ok(Verdict::Good);
         }
         let mut table = Table::new(&["TOOL", "PLUGIN", "CATEGORY", "TOKENS", "FLAGS", "WHAT IT DOES"]).right(3);

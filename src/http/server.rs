@@ -85,13 +85,16 @@ impl<E: Endpoint> Server<E> {
     #[must_use]
     pub fn greeting(&self) -> String {
         let url = format!("http://{}", self.address);
-        let tools = self.host.dispatcher().snapshot().len();
+        let tools = match self.host.dispatcher().snapshot().len() {
+            1 => "1 tool".to_owned(),
+            count => format!("{count} tools"),
+        };
         let token = match self.source {
             Source::Kept => self.token.as_str(),
             Source::Given => "$LAPIDARY_TOKEN",
         };
         format!(
-            "lapidary serves {tools} tools at {url}/mcp\n\n\
+            "lapidary serves {tools} at {url}/mcp\n\n\
              connect a client:   claude mcp add --transport http lapidary {url}/mcp --header \"Authorization: Bearer {token}\"\n\
              or in its config:   {{\"mcpServers\": {{\"lapidary\": {{\"type\": \"http\", \"url\": \"{url}/mcp\", \"headers\": {{\"Authorization\": \"Bearer {token}\"}}}}}}}}\n\
              write a tool:       lapidary new my_tool\n\

@@ -42,7 +42,7 @@ const TAKEN_NAMES: [&str; 17] = [
 pub fn plugin_name(name: &str) -> Result<String> {
     let lower = name.trim().to_lowercase();
     let name = lower.strip_suffix(".rhai").unwrap_or(&lower);
-    valid_plugin_name(name).map_err(|e| e.hint("take a short word such as `dice` or `unit-price`"))?;
+    valid_plugin_name(name).map_err(|e| e.hint("take a short word such as `greet` or `unit-price`"))?;
     if TAKEN_NAMES.contains(&name) {
         return Err(Error::new(ErrorKind::Conflict, format!("`{name}` is a word of the host, so a plugin cannot be called that"))
             .hint(format!("take a longer name, such as `my-{name}`")));
