@@ -3,6 +3,7 @@
 
 use crate::base::error::{Error, Result};
 use crate::script::control;
+use crate::script::value::type_name;
 use rhai::{Array, Blob, Dynamic, ImmutableString, Map};
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub fn word(value: &Dynamic) -> &str {
     } else if value.is_fnptr() {
         "a function"
     } else {
-        value.type_name()
+        type_name(value)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::base::error::{Error, Kind, Result};
 use crate::script::control;
 use crate::script::ctx::{self, Ctx, OrRaise, Res};
 use crate::script::module::HostModule;
-use crate::service::files::{Entry, Folder};
+use crate::service::files::{self, Entry};
 use rhai::{Array, Blob, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
 
@@ -20,30 +20,30 @@ pub fn module() -> HostModule {
 
 /// A user folder as a script holds it: a name. Whether it is granted is asked at every use.
 #[derive(Debug, Clone)]
-pub struct Root(Arc<str>);
+pub struct Folder(Arc<str>);
 
 /// Which folder a call means.
 enum Place<'a> {
     Data,
-    Granted(&'a Root),
+    Granted(&'a Folder),
 }
 
 impl Place<'_> {
-    fn open(&self, ctx: &Ctx) -> Result<Folder> {
+    fn open(&self, ctx: &Ctx) -> Result<files::Folder> {
         match self {
-            Place::Data => Folder::data(&ctx.services.paths, &ctx.plugin.name),
-            Place::Granted(root) => Folder::granted(&ctx.plugin.grants.load(), &root.0, &ctx.plugin.name),
+            Place::Data => files::Folder::data(&ctx.services.paths, &ctx.plugin.name),
+            Place::Granted(root) => files::Folder::granted(&ctx.plugin.grants.load(), &root.0, &ctx.plugin.name),
         }
     }
 
     fn read_text(&self, call: &NativeCallContext, path: &str) -> Res<String> {
         let ctx = ctx::any(call)?;
-        self.open(&ctx).and_then(|folder| with_room(&folder, path, Folder::read_text)).or_raise(call)
+        self.open(&ctx).and_then(|folder| with_room(&folder, path, files::Folder::read_text)).or_raise(call)
     }
 
     fn read_blob(&self, call: &NativeCallContext, path: &str) -> Res<Blob> {
         let ctx = ctx::live(call)?;
-        self.open(&ctx).and_then(|folder| with_room(&folder, path, Folder::read_blob)).or_raise(call)
+        self.open(&ctx).and_then(|folder| with_room(&folder, path, files::Folder::read_blob)).or_raise(call)
     }
 
     fn write(&self, call: &NativeCallContext, path: &str, bytes: &[u8]) -> Res<()> {
@@ -69,7 +69,7 @@ impl Place<'_> {
     }
 
     /// The folder, for whoever wants to change something in it: a private chat leaves nothing on disk.
-    fn changing(&self, ctx: &Ctx) -> Result<Folder> {
+    fn changing(&self, ctx: &Ctx) -> Result<files::Folder> {
         if ctx.private {
             return Err(Error::new(Kind::Disabled, "files are not written in a private chat")
                 .hint("return the text instead, or ask again in a chat that is not private"));
@@ -79,7 +79,7 @@ impl Place<'_> {
 }
 
 /// Reads after asking the memory budget for the file's size.
-fn with_room<T>(folder: &Folder, path: &str, read: impl FnOnce(&Folder, &str) -> Result<T>) -> Result<T> {
+fn with_room<T>(folder: &files::Folder, path: &str, read: impl FnOnce(&files::Folder, &str) -> Result<T>) -> Result<T> {
     if let Some(entry) = folder.stat(path)? {
         control::reserve(usize::try_from(entry.size).unwrap_or(usize::MAX))?;
     }
@@ -100,8 +100,8 @@ fn described(entry: Entry) -> Map {
 
 fn asset(ctx: &Ctx, path: &str) -> Result<Blob> {
     let missing = || Error::not_found(format!("there is no asset `{path}` beside the script"));
-    let folder = Folder::assets(ctx.plugin.assets.as_deref().ok_or_else(missing)?);
-    with_room(&folder, path, Folder::read_blob)
+    let folder = files::Folder::assets(ctx.plugin.assets.as_deref().ok_or_else(missing)?);
+    with_room(&folder, path, files::Folder::read_blob)
 }
 
 #[rhai::plugin::export_module]
@@ -109,14 +109,14 @@ fn asset(ctx: &Ctx, path: &str) -> Result<Blob> {
 mod api {
     use super::Place;
     use crate::script::ctx::{self, OrRaise, Res};
-    use crate::service::files::Folder as Granted;
+    use crate::service::files;
     #[allow(clippy::wildcard_imports)] // what the macro's own code names
     use rhai::plugin::*;
     use rhai::{Array, Blob};
 
     /// A user folder that the owner granted. It has the functions of `files` as methods:
     /// `read_text write_text read_blob write_blob list delete stat`. A revoked grant counts from the next use on.
-    pub type Folder = super::Root;
+    pub type Folder = super::Folder;
 
     /// A file as text.
     ///
@@ -243,8 +243,8 @@ mod api {
     #[rhai_fn(return_raw)]
     pub fn root(call: NativeCallContext, name: &str) -> Res<Folder> {
         let ctx = ctx::any(&call)?;
-        Granted::granted(&ctx.plugin.grants.load(), name, &ctx.plugin.name).or_raise(&call)?;
-        Ok(super::Root(name.into()))
+        files::Folder::granted(&ctx.plugin.grants.load(), name, &ctx.plugin.name).or_raise(&call)?;
+        Ok(super::Folder(name.into()))
     }
 
     /// As `files::read_text`, in a granted folder.

@@ -1,6 +1,6 @@
 //! `net::`: HTTP requests of the plugin. Sending is the network's, permission `service::fetch`'s; here options are read.
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Kind, Result};
 use crate::host::argument::{Options, pairs, unfit};
 use crate::host::json;
 use crate::script::ctx::{self, Ctx, OrRaise, Res};
@@ -29,6 +29,14 @@ fn request(ctx: &Ctx, method: &str, url: &str, opts: Map) -> Result<Request> {
     let options = Options::read(opts, &OPTIONS)?;
     let memory = usize::try_from(ctx.control.budget().memory).unwrap_or(usize::MAX);
     let max_bytes = match options.count("max_bytes", usize::MAX >> 1)? {
+        // Said before the budget is touched, which would end the call.
+        Some(given) if given > memory => {
+            return Err(Error::new(
+                Kind::Quota,
+                format!("`max_bytes` is {given}, and this call may hold {memory} bytes"),
+            )
+            .hint("ask for less, or raise `limits.memory_mb` of the plugin"));
+        }
         Some(given) => given,
         // A plugin with little memory can still fetch something.
         None => fetch::DEFAULT_MAX_BYTES.min(memory / 2),

@@ -280,6 +280,10 @@ fn cause(fault: &EvalAltResult, ctx: &Ctx) -> Error {
             .hint("host modules are listed by `lapidary docs`; import \"std/..\" or \"lib/..\" for others"),
         EvalAltResult::ErrorAssignmentToConstant(name, _) => Error::internal(format!("`{name}` is a constant"))
             .hint("use `let` inside the function, or state:: for what must last"),
+        EvalAltResult::ErrorDataRace(..) => {
+            Error::internal("a closure uses the very value whose method it was given to, while the method works on it")
+                .hint("inside the closure use its parameter, or a copy that was made before")
+        }
         EvalAltResult::ErrorDataTooLarge(what, _) => Error::new(Kind::TooLarge, format!("{what} is too large")),
         other => Error::internal(bare_message(other)),
     }

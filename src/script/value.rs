@@ -194,7 +194,14 @@ fn json_at(value: &Dynamic, place: &Place, meter: &mut Meter) -> Result<Value> {
     if value.is::<FnPtr>() {
         return Err(place.unfit("a function"));
     }
-    Err(place.unfit(&format!("a value of type {}", value.type_name())))
+    Err(place.unfit(&format!("a value of type {}", type_name(value))))
+}
+
+/// The name of a value's type as scripts know it: of a type of the host, without the rooms it lives in.
+#[must_use]
+pub fn type_name(value: &Dynamic) -> &str {
+    let name = value.type_name();
+    name.rsplit("::").next().unwrap_or(name)
 }
 
 /// What a script catches: `#{code, message, hint}`, with the fields of a failure that are set.
