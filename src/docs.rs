@@ -1,6 +1,7 @@
 //! The reference, rendered from the live metadata of the host modules: pages, JSON for editors, definition files.
 //! The same modules give the same bytes; nothing here is written by hand twice.
 
+mod closed;
 mod definitions;
 mod json;
 mod markdown;
@@ -17,6 +18,11 @@ pub fn render(modules: &[HostModule]) -> Vec<(String, String)> {
     let mut pages = vec![("docs/ref/index.md".to_owned(), markdown::index(&modules))];
     pages.extend(modules.iter().map(|m| (format!("docs/ref/{}.md", m.name), markdown::page(m))));
     pages.push(("docs/ref/permissions.md".to_owned(), markdown::permissions()));
+    pages.push(("docs/ref/errors.md".to_owned(), closed::errors()));
+    pages.push(("docs/ref/events.md".to_owned(), closed::events()));
+    #[cfg(feature = "cli")]
+    pages.push(("docs/ref/commands.md".to_owned(), format!("{}\n{}", markdown::NOTE, crate::cli::reference())));
+    pages.push(("docs/ref/plugin.schema.json".to_owned(), closed::manifest()));
     pages.push(("docs/ref/host-api.json".to_owned(), json::document(&modules)));
     pages
 }

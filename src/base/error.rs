@@ -1,11 +1,13 @@
 //! The one error of the host: a closed kind, a message, a hint that says what to do next.
 //! It knows nothing of scripts, HTTP or terminals; the four renderers live in their doors.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What went wrong, as a closed list; `code()` is the word that scripts, models and programs see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The comments are the documentation that people read: one sentence each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Arguments do not fit the tool's schema or a function's parameters.

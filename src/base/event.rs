@@ -1,11 +1,12 @@
 //! The closed list of what happens in a host, and the bus that carries it.
 //! Promise 5: an event holds ids, counts and status, never content.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
-/// Something that happened. Names, counts and status only.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Something that happened. Names, counts and status only. The comments are the documentation that people read.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// A plugin has a new live generation.

@@ -4,8 +4,9 @@ use super::context::{Context, Done, Stop, Verdict};
 use super::print;
 use crate::plugin::scaffold::{self, Form, Kind};
 use crate::plugin::stock::Embedded;
+use crate::tool::spec::Spec;
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Write a new tool that works, with a test beside it
 #[derive(Args)]
@@ -30,6 +31,32 @@ enum Shape {
     Explicit,
 }
 
+/// Arguments to try a tool with, as one types them: those of its first example, or something for each that it requires.
+fn sample(spec: &Spec) -> String {
+    let mut arguments = spec.examples.first().and_then(|e| e.arguments.as_object()).cloned().unwrap_or_default();
+    if arguments.is_empty() {
+        let required = spec.parameters.get("required").and_then(Value::as_array);
+        for key in required.into_iter().flatten().filter_map(Value::as_str) {
+            let value = match spec.parameters["properties"][key]["type"].as_str() {
+                Some("integer" | "number") => json!(1),
+                Some("boolean") => json!(true),
+                Some("array") => json!([]),
+                Some("object") => json!({}),
+                _ => json!("hello"),
+            };
+            arguments.insert(key.to_owned(), value);
+        }
+    }
+    let mut out = String::new();
+    for (key, value) in arguments {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let is_plain = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
+        let word = if is_plain { text } else { format!("'{}'", text.replace('\'', "'\\''")) };
+        out.push_str(&format!(" {key}={word}"));
+    }
+    out
+}
+
 impl New {
     pub(super) fn run(&self, cx: &Context) -> Done {
         if self.agent {
@@ -46,7 +73,12 @@ impl New {
         let name = scaffold::plugin_name(&self.name)?;
         let tool = scaffold::tool_name(&name);
         let shown: Vec<String> = files.iter().map(|f| paths.shown(f)).collect();
-        let call = format!("lapidary call {tool}");
+        // From the tool itself, so that the command works as it stands.
+        let host = cx.host()?;
+        let call = match host.dispatcher().snapshot().get(&tool) {
+            Some(live) => format!("lapidary call {tool}{}", sample(&live.spec)),
+            None => format!("lapidary check {name}"),
+        };
         if cx.json {
             print::json(&json!({ "plugin": name, "tool": tool, "files": shown, "root": paths.root(), "next": call }));
             return Ok(Verdict::Good);

@@ -4,7 +4,8 @@ use super::model::{Function, Module, Signature};
 use crate::service::permissions::{GUARDED, GUARDED_BY_FOLDER, Permission};
 use std::fmt::Write;
 
-const NOTE: &str = "<!-- Rendered from the sources by `lapidary docs`; edit the comments there. -->\n";
+/// What stands above every page.
+pub const NOTE: &str = "<!-- Rendered from the sources by `lapidary docs`; edit the comments there. -->\n";
 
 /// The list of modules.
 pub fn index(modules: &[Module]) -> String {
@@ -25,7 +26,8 @@ pub fn index(modules: &[Module]) -> String {
          `settings log json base64 text regex html hash math time` (not `time::sleep`), `state::get` and `state::all`, \
          `cache::get`, `files::list`, `stat`, `read_text` and `asset`, and the same of `files::root(name)`. \
          Everything else throws `disabled`.\n\n\
-         [Permissions](permissions.md) · [the same as JSON](host-api.json)\n",
+         [Permissions](permissions.md) · [Errors](errors.md) · [Events](events.md) · [Commands](commands.md) · \
+         [the manifest's schema](plugin.schema.json) · [this as JSON](host-api.json)\n",
     );
     out
 }

@@ -8,6 +8,7 @@ mod house;
 mod http;
 mod live;
 mod mcp;
+mod reference;
 mod reload;
 mod rows;
 mod stock;
