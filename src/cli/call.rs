@@ -1,7 +1,7 @@
 //! `call`: one tool through the whole dispatcher, with its result as people or programs read it.
 
 use super::context::{Context, Done, Stop, Verdict};
-use super::{log, print};
+use super::print;
 use crate::app::Host;
 use crate::base::error::{Error, Kind};
 use crate::base::json as strict;
@@ -67,7 +67,6 @@ impl Call {
             text => text.clone(),
         };
         let host = cx.host()?;
-        log::follow(&host);
         let arguments = match text {
             Some(text) => Arguments::Text(text),
             None => {

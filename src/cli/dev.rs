@@ -3,7 +3,7 @@
 
 use super::call::{self, Progress};
 use super::context::{Context, Done, Stop, Verdict};
-use super::{log, print, settings};
+use super::{print, settings};
 use crate::app::{Host, Watching};
 use crate::base::error::Error;
 use crate::base::event::Event;
@@ -61,7 +61,6 @@ impl Dev {
             builder = builder.plugins_from(path);
         }
         let host = builder.start().map_err(Stop::NoHost)?;
-        log::follow(&host);
         if let Some(tool) = &self.replay
             && host.dispatcher().snapshot().get(tool).is_none()
         {

@@ -1,10 +1,7 @@
 //! Logs on stderr: `--log` and `LAPIDARY_LOG` decide the level, plain or JSON. Only our own lines are written: a library's
-//! could hold an address or a body. What happens in a host is told with ids, counts and status.
+//! could hold an address or a body, and ours hold ids, counts and status.
 
 use super::context::Stop;
-use crate::app::Host;
-use crate::base::event::Event;
-use tokio::sync::broadcast::error::RecvError;
 use tracing_subscriber::EnvFilter;
 
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
@@ -41,38 +38,6 @@ fn parse(text: &str) -> Option<(&'static str, bool)> {
         }
     }
     level.or(is_json.then_some("info")).map(|level| (level, is_json))
-}
-
-/// Writes what happens in this host to the log, until it ends.
-pub fn follow(host: &Host) {
-    if !tracing::enabled!(tracing::Level::WARN) {
-        return;
-    }
-    let mut events = host.events();
-    host.services().runtime.spawn(async move {
-        loop {
-            match events.recv().await {
-                Ok(event) => write(&event),
-                Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "events came faster than the log"),
-                Err(RecvError::Closed) => return,
-            }
-        }
-    });
-}
-
-fn write(event: &Event) {
-    match event {
-        Event::PluginLive { plugin, generation } => tracing::info!(plugin, generation, "live"),
-        Event::PluginFailed { plugin, live, disk, summary } => tracing::warn!(plugin, live, disk, summary, "failed to load"),
-        Event::PluginGone { plugin } => tracing::info!(plugin, "gone"),
-        Event::ToolsChanged { revision } => tracing::info!(revision, "tools changed"),
-        Event::SettingsChanged { plugin } => tracing::info!(plugin, "settings changed"),
-        Event::CallEnded { call, tool, generation, ok, code, duration_us } => {
-            tracing::info!(call, tool, generation, ok, code, duration_us, "call ended");
-        }
-        Event::Notice { subject, message } => tracing::warn!(subject, message, "notice"),
-        Event::Stopping => tracing::info!("stopping"),
-    }
 }
 
 #[cfg(test)]

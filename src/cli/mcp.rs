@@ -1,7 +1,6 @@
 //! `mcp`: the tools for an MCP client, over standard input and output.
 
 use super::context::{Context, Done, Stop, Verdict};
-use super::log;
 use crate::doors::{self, McpOptions};
 use clap::Args;
 
@@ -22,7 +21,6 @@ pub struct Mcp {
 impl Mcp {
     pub(super) fn run(&self, cx: &Context) -> Done {
         let host = cx.lasting_host()?;
-        log::follow(&host);
         doors::mcp(&host, &McpOptions { chat: self.chat.clone(), toolset: self.toolset.clone() }).map_err(Stop::NoHost)?;
         Ok(Verdict::Good)
     }

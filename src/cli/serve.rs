@@ -1,7 +1,7 @@
 //! `serve`: the host with hot reload, reached over HTTP.
 
 use super::context::{Context, Done, Stop, Verdict};
-use super::{log, print};
+use super::print;
 use crate::doors::{self, ServeOptions};
 use clap::Args;
 use serde_json::json;
@@ -22,7 +22,6 @@ impl Serve {
             return Err(Stop::not_yet("`--open`"));
         }
         let host = cx.lasting_host()?;
-        log::follow(&host);
         // A root that cannot be written still serves.
         if let Err(e) = crate::config::write_example(host.paths()) {
             tracing::debug!(reason = %e, "no example of the host's settings was written");

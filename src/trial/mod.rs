@@ -164,10 +164,10 @@ impl Runner<'_> {
             Ok(recipe) => recipe,
             Err(e) => return self.failed(&found.name, &found.place(), "its files", vec![unreadable(&found.place(), &e)]),
         };
-        let tests = recipe.tests();
-        self.examples(&recipe, found);
-        for file in tests {
-            self.tests_of(&recipe, &found.name, &file);
+        if self.examples(&recipe, found) {
+            for file in recipe.tests() {
+                self.tests_of(&recipe, &found.name, &file);
+            }
         }
     }
 
@@ -216,11 +216,14 @@ impl Runner<'_> {
         }
     }
 
-    /// Every `@example` of a plugin's tools. A plugin that does not load is one failure here.
-    fn examples(&mut self, recipe: &Recipe, found: &Found) {
+    /// Every `@example` of a plugin's tools. A plugin that does not load is one failure, and nothing else of it can run.
+    fn examples(&mut self, recipe: &Recipe, found: &Found) -> bool {
         let world = match World::make(&mut self.bench, recipe) {
             Ok(world) => world,
-            Err(diagnostics) => return self.failed(&found.name, &found.place(), "loading it", diagnostics),
+            Err(diagnostics) => {
+                self.failed(&found.name, &found.place(), "loading it", diagnostics);
+                return false;
+            }
         };
         let mut seen = BTreeSet::new();
         let examples = world.examples();
@@ -248,6 +251,7 @@ impl Runner<'_> {
                 diagnostics,
             });
         }
+        true
     }
 }
 

@@ -1,6 +1,7 @@
 //! One binary for all integration tests: linking is what costs. Each module is one subject.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
+mod cli;
 mod contain;
 mod guide;
 mod host_api;
@@ -11,7 +12,9 @@ mod mcp;
 mod reference;
 mod reload;
 mod rows;
+mod shell;
 mod stock;
+mod trial;
 mod world;
 
 #[global_allocator]
