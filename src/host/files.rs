@@ -6,6 +6,7 @@ use crate::script::control;
 use crate::script::ctx::{self, Ctx, OrRaise, Res};
 use crate::script::module::HostModule;
 use crate::service::files::{self, Entry};
+use crate::service::time;
 use rhai::{Array, Blob, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
 
@@ -91,10 +92,7 @@ fn described(entry: Entry) -> Map {
     map.insert("name".into(), entry.name.into());
     map.insert("is_folder".into(), entry.is_folder.into());
     map.insert("size".into(), i64::try_from(entry.size).unwrap_or(i64::MAX).into());
-    map.insert(
-        "modified".into(),
-        jiff::Timestamp::from_millisecond(entry.modified_ms).map_or(Dynamic::UNIT, |at| at.to_string().into()),
-    );
+    map.insert("modified".into(), time::from_unix_ms(entry.modified_ms).map_or(Dynamic::UNIT, Into::into));
     map
 }
 

@@ -9,8 +9,10 @@ pub mod credentials;
 pub mod db;
 pub mod files;
 pub mod hash;
+pub mod html;
 pub mod json;
 pub mod log;
+pub mod math;
 pub mod net;
 pub mod progress;
 pub mod random;
@@ -19,6 +21,7 @@ pub mod scopes;
 pub mod settings;
 pub mod state;
 pub mod text;
+pub mod time;
 pub mod tools;
 pub mod uuid;
 
@@ -34,8 +37,10 @@ pub fn all() -> Vec<HostModule> {
         db::module(),
         files::module(),
         hash::module(),
+        html::module(),
         json::module(),
         log::module(),
+        math::module(),
         net::module(),
         progress::module(),
         random::module(),
@@ -44,6 +49,7 @@ pub fn all() -> Vec<HostModule> {
         settings::module(),
         state::module(),
         text::module(),
+        time::module(),
         tools::module(),
         uuid::module(),
     ]

@@ -23,6 +23,12 @@ pub fn local_zone() -> String {
     TimeZone::system().iana_name().unwrap_or("UTC").to_owned()
 }
 
+/// A moment in milliseconds since 1970 as RFC 3339 text in UTC; `None` for one that no calendar reaches.
+#[must_use]
+pub fn from_unix_ms(unix_ms: i64) -> Option<String> {
+    Timestamp::from_millisecond(unix_ms).ok().map(|at| show(&at.to_zoned_datetime(TimeZone::UTC)))
+}
+
 /// The present moment, in `zone` or in UTC.
 ///
 /// # Errors
@@ -171,6 +177,13 @@ fn clip(text: &str) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moment_of_the_file_system_reads_as_rfc_3339() {
+        assert_eq!(from_unix_ms(0).unwrap(), "1970-01-01T00:00:00Z");
+        assert_eq!(from_unix_ms(1_796_047_200_250).unwrap(), "2026-11-30T14:00:00.25Z");
+        assert_eq!(from_unix_ms(i64::MAX), None);
+    }
 
     #[test]
     fn every_accepted_form_reads_as_rfc_3339() {
