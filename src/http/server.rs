@@ -58,7 +58,7 @@ impl<E: Endpoint> Server<E> {
     pub async fn open(host: &Host, mcp: E, options: &Options) -> Result<Server<E>> {
         let settings = Settings::read(host, options, std::env::var("LAPIDARY_TOKEN").ok().as_deref())?;
         let (token, source) = match settings.token {
-            Some(token) => (token, Source::Given),
+            Some(given) => given,
             None if settings.address.ip().is_loopback() => {
                 (token::kept(&host.paths().user().join("webui").join("token"))?, Source::Kept)
             }
@@ -91,7 +91,8 @@ impl<E: Endpoint> Server<E> {
         };
         let token = match self.source {
             Source::Kept => self.token.as_str(),
-            Source::Given => "$LAPIDARY_TOKEN",
+            Source::Environment => "$LAPIDARY_TOKEN",
+            Source::Config => "<the token of user/lapidary.toml>",
         };
         format!(
             "lapidary serves {tools} at {url}/mcp\n\n\
@@ -184,7 +185,7 @@ fn cannot_listen(address: SocketAddr, e: &std::io::Error) -> Error {
 /// What `[server]`, the command line and the environment say.
 struct Settings {
     address: SocketAddr,
-    token: Option<String>,
+    token: Option<(String, Source)>,
     names: Names,
 }
 
@@ -211,8 +212,8 @@ impl Settings {
         };
         let address = options.addr.as_deref().map_or_else(|| text("addr"), |addr| Ok(Some(addr)))?;
         let token = match (environment.filter(|token| !token.trim().is_empty()), text("token")?) {
-            (Some(token), _) => Some(token::given(token, "LAPIDARY_TOKEN")?),
-            (None, Some(token)) => Some(token::given(token, "[server] of user/lapidary.toml")?),
+            (Some(token), _) => Some((token::given(token, "LAPIDARY_TOKEN")?, Source::Environment)),
+            (None, Some(token)) => Some((token::given(token, "[server] of user/lapidary.toml")?, Source::Config)),
             (None, None) => None,
         };
         Ok(Settings {

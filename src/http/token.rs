@@ -16,8 +16,10 @@ const LONGEST: u64 = 4096;
 /// Where the token came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// The owner set it.
-    Given,
+    /// The owner set it in the environment.
+    Environment,
+    /// The owner set it in `lapidary.toml`.
+    Config,
     /// The host made it, now or earlier.
     Kept,
 }
