@@ -310,6 +310,7 @@ impl HostBuilder {
             writer = Some(keep_history(&plugins, history.clone(), &bus)?);
         }
         plugins.start();
+        plugins.revive(&history);
         let host = Host(Arc::new(Inner {
             services,
             engine,

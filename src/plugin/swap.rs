@@ -1,9 +1,10 @@
 //! The swap: finished builds against what is live, and the registry entries they become (promise 3).
 //! Called with builds that are done; nothing here runs a script or waits for one.
 
-use super::discover;
+use super::discover::{self, Found, Location};
 use super::load::{Draft, Generation, LoadedFile};
 use super::set::{Entry, Live, Plugins};
+use super::source::History;
 use super::status::Disk;
 use crate::base::event::Event;
 use crate::script::diagnostic::Diagnostic;
@@ -68,6 +69,55 @@ impl Plugins {
             self.bus.publish(event);
         }
         freed
+    }
+
+    /// At a start: a plugin whose files do not load answers from the last good version that the history kept. A broken save
+    /// takes no tool away, not even across a restart.
+    pub fn revive(self: &Arc<Self>, history: &History) {
+        let broken: Vec<Found> = {
+            let state = self.state();
+            let broken = state.entries.values().filter(|e| e.enabled && e.live.is_none() && matches!(e.disk, Disk::Failed { .. }));
+            broken.map(|e| e.found.clone()).collect()
+        };
+        for found in broken {
+            let Some(kept) = history.list(&found.name).into_iter().find(|e| e.ok) else { continue };
+            // Checks every file's digest; a damaged version is no good one.
+            if history.files(&found.name, kept.generation).is_err() {
+                continue;
+            }
+            let folder = self.loader.services.paths.history_dir(&found.name).join(kept.generation.to_string()).join("files");
+            let location = match found.single_file() {
+                Some(file) => Location::File(folder.join(file)),
+                None => Location::Folder(folder),
+            };
+            let (me, old) = (self.clone(), Found { location, ..found.clone() });
+            let built = self.pool().run(move || me.loader.build(&old, kept.generation));
+            if let Some(Ok(generation)) = built {
+                self.bring_back(&found.name.as_str().into(), generation);
+            }
+        }
+    }
+
+    fn bring_back(&self, name: &Arc<str>, generation: Generation) {
+        let number = generation.number;
+        {
+            let mut state = self.state();
+            let Some(entry) = state.entries.get_mut(name).filter(|e| e.live.is_none()) else { return };
+            let effective = settings::effective(&generation.fields, &self.stored(name));
+            let settings = Arc::new(value::from_object(&effective.values).unwrap_or_default());
+            let mut next = Snapshot::clone(&self.snapshot.load());
+            // A name that somebody else took meanwhile stays theirs.
+            if next.put(entry.rank, name, live_tools(&generation, &settings, &HashMap::new())).is_err() {
+                return;
+            }
+            next.absent.remove(name);
+            self.register_scopes(name, Some(&generation));
+            entry.settings = settings;
+            entry.live = Some(Arc::new(generation));
+            self.publish(next, true);
+        }
+        tracing::info!(plugin = %name, generation = number, "live again, from the history");
+        self.bus.publish(Event::PluginLive { plugin: name.to_string(), generation: number });
     }
 
     fn take(&self, entry: &mut Entry, name: &Arc<str>, built: Built, next: &mut Snapshot, known: &BTreeSet<Arc<str>>) -> Taken {

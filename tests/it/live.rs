@@ -93,3 +93,33 @@ fn row_03_get_tools_that_throws_refuses_the_save_and_changes_nothing() {
     let status = w.host.plugins().status("gen").unwrap();
     assert!(status.warnings.iter().any(|d| d.message.contains("user/webui/plugins/gen.json")), "{:?}", status.warnings);
 }
+
+#[test]
+fn the_last_good_version_answers_after_a_restart_too() {
+    let w = World::with(|b| b.watching(lapidary::Watching::Off).keep_history());
+    w.tool("dice", DICE);
+    w.host.stop();
+    w.write("user/tools/dice.rhai", "fn (");
+    let again = || {
+        let host = lapidary::Host::builder().root(w.dir.path()).watching(lapidary::Watching::Off);
+        host.shipped(lapidary::Shipped::LibraryOnly).start().unwrap()
+    };
+    let host = again();
+    let call = |host: &lapidary::Host| {
+        host.call_now(lapidary::Call::new("roll", serde_json::Map::new(), lapidary::Who::owner("test")))
+    };
+    assert_eq!(call(&host).text, "v1 6x1");
+    let status = host.plugins().status("dice").unwrap();
+    assert!(status.status.starts_with("live 1, disk 2 failed: 1:"), "{}", status.status);
+    // Mended to what it was, it is that version; mended otherwise, it is a new one.
+    w.write("user/tools/dice.rhai", DICE);
+    host.plugins().refresh(&["dice".into()]);
+    assert_eq!(host.plugins().status("dice").unwrap().status, "live 1");
+    w.write("user/tools/dice.rhai", &DICE.replace("v1", "v3"));
+    host.plugins().refresh(&["dice".into()]);
+    assert_eq!(call(&host).text, "v3 6x1");
+    // A damaged version is no good one.
+    w.write("user/tools/dice.rhai", "fn (");
+    std::fs::write(w.path("user/history/dice/1/files/dice.rhai"), "fn roll() { 1 }").unwrap();
+    assert!(!call(&again()).ok);
+}
