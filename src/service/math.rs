@@ -1,6 +1,8 @@
 //! Exact arithmetic and units: an expression in, its exact and its decimal text out. No variables outlive a call.
 //! Expressions come from strangers, so each runs on a thread of its own that the caller can leave behind.
 
+mod decimal;
+
 use crate::base::error::{Error, Kind, Result};
 use regex::Regex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -117,6 +119,11 @@ fn prepare(expression: &str) -> Result<Vec<Step>> {
     }
     if DICE.is_match(expression) || words.iter().any(|w| matches!(*w, "roll" | "sample")) {
         return Err(Error::invalid("dice are not used here").hint("for chance there is the random module"));
+    }
+    // They go through floating-point numbers, and what comes out calls itself exact.
+    if let Some(word) = words.iter().find(|w| matches!(**w, "floor" | "ceil" | "round")) {
+        return Err(Error::invalid(format!("`{word}` is not exact, so it is not used here"))
+            .hint("ask for fewer digits, or subtract the remainder: `17 - 17 mod 5`"));
     }
     if words.contains(&"words") {
         return Err(Error::invalid("numbers are not written out in words here"));
@@ -296,14 +303,43 @@ fn work(steps: &[Step], options: Options, flag: &Flag) -> Result<Evaluated> {
     } else {
         Some(exact)
     };
-    let rounded = run(&format!("_ to {digits} sf"))?;
-    let decimal = match (&exact, rounded.strip_prefix("approx. ")) {
+    let rounded = match &exact {
         // A whole number is not rounded.
-        (Some(exact), Some(_)) if !exact.contains(['.', '/', 'π']) => exact.clone(),
-        (_, Some(rounded)) => rounded.to_owned(),
-        (_, None) => rounded,
+        Some(exact) if !exact.contains(['.', '/', 'π']) => Some(exact.clone()),
+        Some(exact) if !exact.contains('π') => round(exact, usize::from(digits), &mut run)?,
+        _ => None,
+    };
+    let decimal = match rounded {
+        Some(rounded) => rounded,
+        None => approximate(usize::from(digits), &mut run)?,
     };
     checked(Evaluated { exact, decimal })
+}
+
+/// An exact decimal number or fraction, rounded; `None` where the text is neither.
+fn round(exact: &str, digits: usize, run: &mut impl FnMut(&str) -> Result<String>) -> Result<Option<String>> {
+    let Some(number) = decimal::read(exact) else { return Ok(None) };
+    let Some(divisor) = number.divisor else { return Ok(Some(decimal::round(&number, digits))) };
+    let shift = decimal::shift(number.whole, divisor, digits);
+    let dividend = format!("{} * 10^{shift}", number.whole);
+    let quotient = run(&format!("({dividend} - (({dividend}) mod {divisor})) / {divisor}"))?;
+    let (whole, fraction) = decimal::unshift(&quotient, shift);
+    let quotient = decimal::Number { whole: &whole, fraction: &fraction, divisor: None, ..number };
+    Ok(Some(decimal::round(&quotient, digits)))
+}
+
+/// The last value in decimals, where there is no exact text to round: some digits more than asked for, then rounded.
+fn approximate(digits: usize, run: &mut impl FnMut(&str) -> Result<String>) -> Result<String> {
+    let mut to = |digits: usize| -> Result<String> {
+        let text = run(&format!("_ to {digits} sf"))?;
+        Ok(text.strip_prefix("approx. ").unwrap_or(&text).to_owned())
+    };
+    let (shorter, longer) = (to(digits + 2)?, to(digits + 3)?);
+    match decimal::read(decimal::right(&shorter, &longer, digits + 3)) {
+        Some(number) => Ok(decimal::round(&number, digits)),
+        // Complex numbers and those in other bases are written as the crate writes them.
+        None => to(digits),
+    }
 }
 
 /// Whether a text holds a fraction of numbers, other than the bar in a unit such as `km / h`.
@@ -427,6 +463,23 @@ mod tests {
     fn precision_and_fractions_are_a_choice() {
         let with = |precision, rational| evaluate("5/8 + 1/3", Options { precision, rational }, &never).unwrap();
         assert_eq!(with(3, false).decimal, "0.958");
+        for (expression, precision, want) in [
+            ("5 km to miles", 3, "3.11 miles"),
+            ("78125/25146", 3, "3.11"),
+            ("3.10686", 3, "3.11"),
+            ("12355.67", 3, "12400"),
+            ("10.0568", 3, "10.1"),
+            ("1/300", 2, "0.0033"),
+            ("-200/3", 4, "-66.67"),
+            ("e^10", 3, "22000"),
+            ("sqrt(9.6100001)", 3, "3.1"),
+            ("2 pi", 4, "6.283"),
+            ("(1 + 2i)/3", 3, "0.333 + 0.667i"),
+            ("0x10/3", 3, "0x5.55"),
+        ] {
+            let got = evaluate(expression, Options { precision, rational: false }, &never).unwrap();
+            assert_eq!(got.decimal, want, "{expression} to {precision}");
+        }
         assert_eq!(with(100, false).decimal.len(), 102);
         let fraction = evaluate("2.5", Options { precision: 34, rational: true }, &never).unwrap();
         assert_eq!(fraction.exact.as_deref(), Some("5/2"));
@@ -479,6 +532,9 @@ mod tests {
             "λx.x",
             "1 << 1000000000000",
             "10 to words",
+            "floor(10^36/3)",
+            "round(2.5)",
+            "ceil 2.5",
             "@debug 1",
             "zqzqa",
         ] {
