@@ -66,7 +66,7 @@ impl Call {
             },
             text => text.clone(),
         };
-        let host = cx.host()?;
+        let host = cx.calling_host()?;
         let arguments = match text {
             Some(text) => Arguments::Text(text),
             None => {

@@ -99,6 +99,14 @@ impl Context {
         self.builder().watching(Watching::Off).brief().start().map_err(Stop::NoHost)
     }
 
+    /// As [`Context::host`], and what loads is kept: the last good version answers where the next edit breaks a tool.
+    ///
+    /// # Errors
+    /// [`Stop::NoHost`].
+    pub fn calling_host(&self) -> Result<Host, Stop> {
+        self.builder().watching(Watching::Off).brief().keep_history().start().map_err(Stop::NoHost)
+    }
+
     /// A host that stays: it follows files and keeps the history.
     ///
     /// # Errors

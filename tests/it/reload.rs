@@ -166,7 +166,7 @@ fn a_call_in_flight_finishes_on_its_generation_and_shutdown_waits_for_it() {
     let w = World::new();
     let script = |v: &str| {
         format!(
-            "/// Waits. Use it in tests.\nfn wait_here() {{ progress::status(\"in {v}\"); while settings::get(\"x\") == 1 {{ }} time::sleep(30); \"{v}\" }}\n\
+            "/// Waits. Use it in tests.\nfn wait_here() {{ progress::status(\"in {v}\"); time::sleep(30); \"{v}\" }}\n\
              /// Answers. Use it in tests.\nfn quick() {{ \"{v}\" }}\n\
              fn shutdown() {{ state::save(\"down_{v}\", true); }}\n"
         )
