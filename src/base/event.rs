@@ -9,7 +9,7 @@ use tokio::sync::broadcast;
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A plugin has a new live generation.
+    /// A plugin has a new live generation, or its files are again those of the one that lives.
     PluginLive {
         /// Plugin name.
         plugin: String,

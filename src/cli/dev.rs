@@ -7,6 +7,7 @@ use super::{print, settings};
 use crate::app::{Host, Watching};
 use crate::base::error::Error;
 use crate::base::event::Event;
+use crate::base::paths::Paths;
 use crate::plugin::tune::diff;
 use crate::tool::dispatch::{Arguments, Call, CallHandle, Who};
 use crate::tool::registry::LiveTool;
@@ -15,7 +16,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::io::{BufRead, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use tokio::sync::broadcast::error::RecvError;
 
@@ -58,7 +59,10 @@ impl Dev {
             let path = std::path::absolute(path).ok().filter(|p| p.exists()).ok_or_else(|| {
                 Stop::Failed(Error::not_found(format!("there is no `{}`", path.display())).hint("give a script or a folder"))
             })?;
-            builder = builder.plugins_from(path);
+            // What lies in the root is there anyway.
+            if !is_in_root(&path, &cx.paths()?) {
+                builder = builder.plugins_from(path);
+            }
         }
         let host = builder.start().map_err(Stop::NoHost)?;
         if let Some(tool) = &self.replay
@@ -84,6 +88,12 @@ impl Dev {
         bench.host.stop();
         Ok(Verdict::Good)
     }
+}
+
+fn is_in_root(path: &Path, root: &Paths) -> bool {
+    let real = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_path_buf());
+    let path = real(path);
+    [root.tools(), root.plugins(), root.scripts()].iter().any(|home| path.starts_with(real(home))) || path == real(root.root())
 }
 
 /// Events, typed lines and the end, in one queue.

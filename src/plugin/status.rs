@@ -35,6 +35,16 @@ pub enum Disk {
 }
 
 impl Disk {
+    /// What is to be said of a generation that is live.
+    #[must_use]
+    pub fn of(generation: &super::load::Generation) -> Disk {
+        if generation.broken.is_empty() {
+            Disk::Same
+        } else {
+            Disk::Partly { diagnostics: generation.broken.values().flatten().cloned().collect() }
+        }
+    }
+
     /// The findings.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {

@@ -35,6 +35,7 @@ impl Plugins {
                 }
                 match self.take(entry, &name, built, &mut next, &known) {
                     Taken::Same => {}
+                    Taken::Mended { generation } => events.push(Event::PluginLive { plugin: name.to_string(), generation }),
                     Taken::Live { differs, freed: names, live: now, old } => {
                         changed |= differs;
                         freed |= names;
@@ -146,8 +147,10 @@ impl Plugins {
         let force = std::mem::take(&mut entry.force);
         if let Some(live) = &entry.live {
             if !force && live.hash == generation.hash && live.origin == generation.origin {
-                entry.disk = Disk::Same;
-                return Taken::Same;
+                let was_failed = matches!(entry.disk, Disk::Failed { .. } | Disk::Refused { .. });
+                entry.disk = Disk::of(&generation);
+                // A fault that is gone again is news to whoever was told of it.
+                return if was_failed { Taken::Mended { generation: live.number } } else { Taken::Same };
             }
             // A version that would lose a file that works now does not go live.
             let lost: Vec<Diagnostic> = live
@@ -191,11 +194,7 @@ impl Plugins {
         self.register_scopes(name, Some(&generation));
         let differs = !same_to_a_reader(&old_tools, next.of_plugin(name));
         entry.number = entry.number.max(number);
-        entry.disk = if generation.broken.is_empty() {
-            Disk::Same
-        } else {
-            Disk::Partly { diagnostics: generation.broken.values().flatten().cloned().collect() }
-        };
+        entry.disk = Disk::of(&generation);
         entry.notes = effective.notes.iter().map(|n| Diagnostic::warning("settings", settings_file(name), n.clone())).collect();
         entry.notes.extend(absent.iter().map(|required| {
             Diagnostic::warning("manifest", entry.found.shown("plugin.json"), format!("it requires the plugin `{required}`, which is not here"))
@@ -237,6 +236,8 @@ pub(super) type Built = Result<Generation, Vec<Diagnostic>>;
 
 enum Taken {
     Same,
+    /// What the disk holds is what is live again.
+    Mended { generation: u64 },
     Live { differs: bool, freed: bool, live: Live, old: Option<Arc<Generation>> },
     Failed,
 }

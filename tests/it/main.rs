@@ -7,6 +7,7 @@ mod guide;
 mod host_api;
 mod house;
 mod http;
+mod lasting;
 mod live;
 mod mcp;
 mod reference;
