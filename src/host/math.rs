@@ -24,7 +24,7 @@ fn described(result: Evaluated) -> Map {
     map
 }
 
-fn evaluate(ctx: &Ctx, expression: &str, opts: Map) -> Result<Map> {
+fn options(opts: Map) -> Result<Options> {
     let given = argument::Options::read(opts, &["precision", "rational"])?;
     let mut options = Options::default();
     if let Some(digits) = given.count("precision", 100)? {
@@ -36,11 +36,15 @@ fn evaluate(ctx: &Ctx, expression: &str, opts: Map) -> Result<Map> {
     if let Some(rational) = given.flag("rational")? {
         options.rational = rational;
     }
-    finish(ctx, math::evaluate(expression, options, &|| ctx.control.stopped() != Stop::No))
+    Ok(options)
 }
 
-fn convert(ctx: &Ctx, expression: &str, unit: &str) -> Result<Map> {
-    finish(ctx, math::convert(expression, unit, &|| ctx.control.stopped() != Stop::No))
+fn evaluate(ctx: &Ctx, expression: &str, opts: Map) -> Result<Map> {
+    finish(ctx, math::evaluate(expression, options(opts)?, &|| ctx.control.stopped() != Stop::No))
+}
+
+fn convert(ctx: &Ctx, expression: &str, unit: &str, opts: Map) -> Result<Map> {
+    finish(ctx, math::convert(expression, unit, options(opts)?, &|| ctx.control.stopped() != Stop::No))
 }
 
 /// A stopped call ends with its own reason.
@@ -81,15 +85,21 @@ mod api {
         super::evaluate(&*ctx::live(&call)?, expression, opts).or_raise(&call)
     }
 
-    /// An expression in another unit, as `evaluate` gives it.
+    #[rhai_fn(return_raw)]
+    pub fn convert(call: NativeCallContext, expression: &str, unit: &str) -> Res<Map> {
+        super::convert(&*ctx::live(&call)?, expression, unit, Map::new()).or_raise(&call)
+    }
+
+    /// An expression in another unit, with the options and in the form of `evaluate`.
     ///
     /// Throws as `evaluate` does, and `invalid_arguments` where the units measure different things.
     ///
     /// ```rhai
     /// assert_eq(math::convert("5 km", "m").exact, "5000 m");
+    /// assert_eq(math::convert("5 km", "miles", #{precision: 3}).decimal, "3.11 miles");
     /// ```
-    #[rhai_fn(return_raw)]
-    pub fn convert(call: NativeCallContext, expression: &str, unit: &str) -> Res<Map> {
-        super::convert(&*ctx::live(&call)?, expression, unit).or_raise(&call)
+    #[rhai_fn(return_raw, name = "convert")]
+    pub fn convert_with(call: NativeCallContext, expression: &str, unit: &str, opts: Map) -> Res<Map> {
+        super::convert(&*ctx::live(&call)?, expression, unit, opts).or_raise(&call)
     }
 }

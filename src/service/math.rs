@@ -73,14 +73,14 @@ pub fn evaluate(expression: &str, options: Options, interrupt: &dyn Fn() -> bool
 ///
 /// # Errors
 /// As [`evaluate`]; `invalid_arguments` where the units measure different things.
-pub fn convert(expression: &str, unit: &str, interrupt: &dyn Fn() -> bool) -> Result<Evaluated> {
+pub fn convert(expression: &str, unit: &str, options: Options, interrupt: &dyn Fn() -> bool) -> Result<Evaluated> {
     if unit.trim().is_empty() {
         return Err(Error::invalid("no unit is given").hint("such as `km/h`, `lb` or `C`"));
     }
     if expression.contains([';', '=']) || unit.contains([';', '=', '(', ')']) {
         return Err(Error::invalid("a conversion takes one value and one unit"));
     }
-    evaluate(&format!("({expression}) to {unit}"), Options::default(), interrupt)
+    evaluate(&format!("({expression}) to {unit}"), options, interrupt)
 }
 
 /// One statement to run, and the name that keeps its value.
@@ -449,13 +449,13 @@ mod tests {
             ("3 m^2", "cm^2", Some("30000 cm^2"), "30000 cm^2"),
             ("1 hour 30 minutes", "seconds", Some("5400 seconds"), "5400 seconds"),
         ] {
-            let got = convert(value, unit, &never).unwrap_or_else(|e| panic!("{value} in {unit}: {e}"));
+            let got = convert(value, unit, Options::default(), &never).unwrap_or_else(|e| panic!("{value} in {unit}: {e}"));
             assert_eq!((got.exact.as_deref(), got.decimal.as_str()), (want, decimal), "{value} in {unit}");
         }
         for (value, unit) in
             [("5 km", "kg"), ("5 km", ""), ("5 km", "nonsense"), ("5; 6", "m"), ("5 km", "m; 3"), ("5", "m)(")]
         {
-            assert_eq!(convert(value, unit, &never).unwrap_err().code(), "invalid_arguments", "{value} in {unit}");
+            assert_eq!(convert(value, unit, Options::default(), &never).unwrap_err().code(), "invalid_arguments", "{value} in {unit}");
         }
     }
 

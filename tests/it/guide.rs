@@ -48,15 +48,16 @@ fn blocks(page: &str) -> Vec<Block> {
     out
 }
 
-/// Splits a command line at spaces outside double quotes.
+/// Splits a command line at spaces outside quotes, as a shell does.
 fn split(line: &str) -> Vec<String> {
     let mut out = vec![String::new()];
-    let mut quoted = false;
+    let mut quote = None;
     for c in line.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            ' ' if !quoted => out.push(String::new()),
-            c => out.last_mut().unwrap().push(c),
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            (None, ' ') => out.push(String::new()),
+            _ => out.last_mut().unwrap().push(c),
         }
     }
     out.retain(|word| !word.is_empty());

@@ -18,7 +18,16 @@ const CATEGORIES: [&str; 12] = [
 /// Each shipped plugin, and one call of each of its tools with a part of what it answers.
 fn calls() -> Vec<(&'static str, &'static str, Value, &'static str)> {
     vec![
+        ("calculator", "calculate", json!({"expression": "2^100"}), "1267650600228229401496703205376"),
+        ("clock", "clock_now", json!({"zone": "Asia/Tokyo"}), "in Asia/Tokyo (UTC+09:00)"),
+        ("clock", "clock_convert", json!({"time": "2026-07-01 14:00", "to": "Asia/Tokyo"}), "23:00 in Asia/Tokyo"),
+        ("clock", "clock_difference", json!({"start": "2026-01-01", "end": "2026-01-03 01:00"}), "2 days and 1 hour"),
+        ("convert", "convert_units", json!({"quantity": "5 km", "to": "miles", "digits": 3}), "5 km = 3.11 miles"),
         ("dice", "roll_dice", json!({"sides": 20, "count": 2}), "rolled "),
+        ("pad", "pad_list", json!({}), "the pad is empty"),
+        ("pad", "pad_write", json!({"name": "Tea", "text": "no sugar"}), "wrote 'tea'"),
+        ("pad", "pad_read", json!({"name": "tea"}), "no sugar"),
+        ("pad", "pad_delete", json!({"name": "tea"}), "deleted 'tea'"),
     ]
 }
 
