@@ -374,6 +374,7 @@ impl Building<'_> {
                 let retired = loader.retired.clone();
                 move |gone| retired(gone)
             })),
+            was_live: std::sync::atomic::AtomicBool::new(false),
         });
         Ok(Some(LoadedFile { path: path.to_owned(), unit, tools: drafts, emoji: exports.emoji, is_dynamic }))
     }

@@ -14,6 +14,7 @@ use crate::tool::registry::{Absence, Code, LiveTool, Snapshot};
 use crate::tool::spec::Spec;
 use rhai::Map;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 impl Plugins {
@@ -114,6 +115,7 @@ impl Plugins {
             next.absent.remove(name);
             self.register_scopes(name, Some(&generation));
             entry.settings = settings;
+            generation.went_live();
             entry.live = Some(Arc::new(generation));
             self.publish(next, true);
         }
@@ -210,6 +212,7 @@ impl Plugins {
             // Only the history wants the bytes; the texts that diagnostics show are kept with the programs.
             sources: std::mem::take(&mut generation.sources),
         };
+        generation.went_live();
         let old = entry.live.replace(Arc::new(generation));
         let freed = old_tools.iter().any(|t| next.get(&t.spec.name).is_none());
         Taken::Live { differs, freed, live, old }
@@ -252,6 +255,11 @@ pub(super) fn settings_file(name: &str) -> String {
 }
 
 impl Generation {
+    /// From here on its files have something to shut down.
+    fn went_live(&self) {
+        self.files.iter().for_each(|f| f.unit.was_live.store(true, Ordering::Release));
+    }
+
     fn renumber(&mut self, number: u64) {
         self.number = number;
         for file in &mut self.files {

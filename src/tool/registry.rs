@@ -14,6 +14,7 @@ use rhai::Map;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// How the tools of a file are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +43,10 @@ pub struct Unit {
     pub budget: Budget,
     /// Longest result in characters; the rest goes behind a handle.
     pub result_chars: usize,
-    /// Told once, when nothing can call this file any more.
+    /// Told once, when nothing can call this file any more; only of a file that was live.
     pub retired: Option<Retired>,
+    /// Whether it ever was live: a build that was never swapped in has nothing to shut down.
+    pub was_live: AtomicBool,
 }
 
 /// Runs when a unit is no longer callable: hands its program over so that `shutdown()` can run.
@@ -64,6 +67,7 @@ pub struct Gone {
 impl Drop for Unit {
     fn drop(&mut self) {
         if let Some(retired) = self.retired.take()
+            && *self.was_live.get_mut()
             && self.program.function("shutdown").is_some()
         {
             let source = self.program.source.clone();

@@ -191,6 +191,7 @@ fn a_call_in_flight_finishes_on_its_generation_and_shutdown_waits_for_it() {
     w.tool("t", &script("two"));
     assert_eq!(w.text("quick", json!({})), "two");
     let state = || w.host.services().state.get("t", "down_one").unwrap();
+    assert!(!running.is_finished(), "{:?}", running.join());
     assert_eq!(state(), None);
     handle.cancel();
     let outcome = running.join().unwrap();
