@@ -86,6 +86,9 @@ impl Call {
             ..ToolCall::new(self.tool.as_str(), Map::new(), who)
         });
         show(&outcome, cx);
+        if !cx.json {
+            tell_if_behind(&host, &outcome);
+        }
         host.stop();
         Ok(Verdict::of(outcome.ok))
     }
@@ -95,7 +98,13 @@ impl Call {
         if cx.json {
             let mut value = print::failure_json(&e);
             value["text"] = format!("{}: {}", e.code(), e.message()).into();
-            for (key, empty) in [("images", json!([])), ("files", json!([])), ("duration_ms", 0.into()), ("operations", 0.into()), ("generation", 0.into())] {
+            for (key, empty) in [
+                ("images", json!([])),
+                ("files", json!([])),
+                ("duration_ms", 0.into()),
+                ("operations", 0.into()),
+                ("generation", 0.into()),
+            ] {
                 value[key] = empty;
             }
             print::json(&value);
@@ -257,6 +266,16 @@ fn show(outcome: &Outcome, cx: &Context) {
         print::line(&outcome.text);
     } else {
         show_failure(outcome);
+    }
+}
+
+/// Says so where an older version answered because the files do not load.
+fn tell_if_behind(host: &Host, outcome: &Outcome) {
+    let status = host.plugins().status(&outcome.plugin).filter(|s| s.disk.is_some());
+    if let Some(first) = status.as_ref().and_then(|s| s.diagnostics.first()) {
+        let (plugin, generation) = (&outcome.plugin, outcome.generation);
+        print::note(format_args!("note: version {generation} of {plugin} answered; what is on disk does not load"));
+        print::note(format_args!("  {}", first.summary()));
     }
 }
 

@@ -53,7 +53,10 @@ impl Stop {
 
     /// An option that later versions have.
     pub fn not_yet(option: &str) -> Stop {
-        Stop::Usage(Error::new(Kind::Disabled, format!("{option} is not built yet")).hint("leave it out; see --help for what there is"))
+        Stop::Usage(
+            Error::new(Kind::Disabled, format!("{option} is not built yet"))
+                .hint("leave it out; see --help for what there is"),
+        )
     }
 
     /// The error and the exit code.

@@ -52,12 +52,17 @@ struct Seen {
 impl Dev {
     pub(super) fn run(&self, cx: &Context) -> Done {
         if cx.json {
-            return Err(Stop::usage("`dev` is for people and has no --json", "programs use `lapidary serve` or `lapidary mcp`"));
+            return Err(Stop::usage(
+                "`dev` is for people and has no --json",
+                "programs use `lapidary serve` or `lapidary mcp`",
+            ));
         }
         let mut builder = cx.builder().watching(Watching::On).keep_history();
         if let Some(path) = &self.path {
             let path = std::path::absolute(path).ok().filter(|p| p.exists()).ok_or_else(|| {
-                Stop::Failed(Error::not_found(format!("there is no `{}`", path.display())).hint("give a script or a folder"))
+                Stop::Failed(
+                    Error::not_found(format!("there is no `{}`", path.display())).hint("give a script or a folder"),
+                )
             })?;
             // What lies in the root is there anyway.
             if !is_in_root(&path, &cx.paths()?) {
@@ -93,7 +98,8 @@ impl Dev {
 fn is_in_root(path: &Path, root: &Paths) -> bool {
     let real = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_path_buf());
     let path = real(path);
-    [root.tools(), root.plugins(), root.scripts()].iter().any(|home| path.starts_with(real(home))) || path == real(root.root())
+    [root.tools(), root.plugins(), root.scripts()].iter().any(|home| path.starts_with(real(home)))
+        || path == real(root.root())
 }
 
 /// Events, typed lines and the end, in one queue.
@@ -162,7 +168,11 @@ impl Bench {
         }
         let tools = self.host.dispatcher().snapshot().len();
         print::line(format_args!("root {}", self.host.paths().root().display()));
-        print::line(format_args!("{}, {}; save a file and it is live, Ctrl+C ends", print::count(statuses.len(), "plugin"), print::count(tools, "tool")));
+        print::line(format_args!(
+            "{}, {}; save a file and it is live, Ctrl+C ends",
+            print::count(statuses.len(), "plugin"),
+            print::count(tools, "tool")
+        ));
         print::line("");
         for status in statuses.iter().filter(|s| !s.diagnostics.is_empty()) {
             say(&status.name, &short(&status.status));
@@ -174,7 +184,8 @@ impl Bench {
         match event {
             Event::PluginLive { plugin, generation } => {
                 let Some(status) = self.host.plugins().status(plugin) else { return };
-                let line = if status.live == Some(*generation) { status.status.clone() } else { format!("live {generation}") };
+                let line =
+                    if status.live == Some(*generation) { status.status.clone() } else { format!("live {generation}") };
                 say(plugin, &format!("{}, {}", short(&line), print::count(status.tools.len(), "tool")));
                 status.diagnostics.iter().chain(&status.warnings).for_each(|d| indented(&d.render()));
                 self.differences(plugin);
@@ -213,7 +224,8 @@ impl Bench {
     /// What a model reads of a plugin's tools now.
     fn look(&mut self, plugin: &str) -> HashMap<String, Seen> {
         let snapshot = self.host.dispatcher().snapshot();
-        let now: HashMap<String, Seen> = snapshot.of_plugin(plugin).iter().map(|t| (t.spec.name.clone(), Seen::of(t))).collect();
+        let now: HashMap<String, Seen> =
+            snapshot.of_plugin(plugin).iter().map(|t| (t.spec.name.clone(), Seen::of(t))).collect();
         self.seen.insert(plugin.to_owned(), now).unwrap_or_default()
     }
 
@@ -231,7 +243,10 @@ impl Bench {
                 (Some(_), None) => indented(&format!("- {name}")),
                 (Some(old), Some(new)) if old != new => {
                     indented(&format!("{name}: {}", settings::tokens(old.tokens, new.tokens)));
-                    for (what, old, new) in [("description", &old.description, &new.description), ("parameters", &old.parameters, &new.parameters)] {
+                    for (what, old, new) in [
+                        ("description", &old.description, &new.description),
+                        ("parameters", &old.parameters, &new.parameters),
+                    ] {
                         if old != new {
                             indented(what);
                             settings::diff_lines(&diff(old, new)).iter().for_each(|line| indented(line));
@@ -261,7 +276,8 @@ impl Bench {
 
     fn again_if_of(&mut self, plugin: &str) {
         let snapshot = self.host.dispatcher().snapshot();
-        let is_ours = self.last.as_ref().and_then(|(tool, _)| snapshot.get(tool)).is_some_and(|t| &*t.plugin().name == plugin);
+        let is_ours =
+            self.last.as_ref().and_then(|(tool, _)| snapshot.get(tool)).is_some_and(|t| &*t.plugin().name == plugin);
         if is_ours {
             self.again();
         }
@@ -271,7 +287,8 @@ impl Bench {
     fn again(&mut self) {
         let Some((tool, given)) = &self.last else { return };
         let snapshot = self.host.dispatcher().snapshot();
-        let example = snapshot.get(tool).and_then(|t| t.spec.examples.first()).and_then(|e| e.arguments.as_object().cloned());
+        let example =
+            snapshot.get(tool).and_then(|t| t.spec.examples.first()).and_then(|e| e.arguments.as_object().cloned());
         let arguments = given.clone().or(example).unwrap_or_default();
         let outcome = self.host.call_now(Call {
             arguments: Arguments::Object(arguments),

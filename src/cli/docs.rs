@@ -57,7 +57,9 @@ fn list(pages: &[(String, String)], cx: &Context) -> Done {
         .filter(|(name, _)| *name != "index")
         .collect();
     if cx.json {
-        print::json(&named.iter().map(|(name, text)| json!({ "topic": name, "about": about(text) })).collect::<Vec<_>>());
+        print::json(
+            &named.iter().map(|(name, text)| json!({ "topic": name, "about": about(text) })).collect::<Vec<_>>(),
+        );
         return Ok(Verdict::Good);
     }
     let mut table = print::Table::new(&["PAGE", "ABOUT"]);
@@ -81,7 +83,9 @@ fn show(pages: &[(String, String)], topic: &str, cx: &Context) -> Done {
     let page = |name: &str| pages.iter().find(|(path, _)| path.strip_suffix(".md") == Some(name)).map(|(_, text)| text);
     let text = match topic.split_once("::") {
         Some((module, function)) => page(module).and_then(|text| section(text, module, function)),
-        None => page(topic).map(|text| text.lines().filter(|l| !l.starts_with("<!--")).collect::<Vec<_>>().join("\n").trim().to_owned()),
+        None => page(topic).map(|text| {
+            text.lines().filter(|l| !l.starts_with("<!--")).collect::<Vec<_>>().join("\n").trim().to_owned()
+        }),
     };
     let Some(text) = text else {
         let names: Vec<&str> = pages.iter().filter_map(|(path, _)| path.strip_suffix(".md")).collect();
@@ -96,7 +100,11 @@ fn show(pages: &[(String, String)], topic: &str, cx: &Context) -> Done {
         };
         return Err(Stop::Failed(Error::not_found(format!("the reference has no `{topic}`")).hint(hint)));
     };
-    if cx.json { print::json(&json!({ "topic": topic, "text": text })) } else { print::line(text) }
+    if cx.json {
+        print::json(&json!({ "topic": topic, "text": text }))
+    } else {
+        print::line(text)
+    }
     Ok(Verdict::Good)
 }
 
@@ -125,7 +133,12 @@ fn write(pages: &[(String, String)], out: &Path, cx: &Context) -> Done {
     if cx.json {
         print::json(&json!({ "pages": pages.len(), "written": written }));
     } else {
-        print::line(format_args!("{} in {}, {} changed", print::count(pages.len(), "page"), out.display(), written.len()));
+        print::line(format_args!(
+            "{} in {}, {} changed",
+            print::count(pages.len(), "page"),
+            out.display(),
+            written.len()
+        ));
     }
     Ok(Verdict::Good)
 }
@@ -134,7 +147,8 @@ fn write(pages: &[(String, String)], out: &Path, cx: &Context) -> Done {
 fn check(pages: &[(String, String)], cx: &Context) -> Done {
     let here = std::env::current_dir().map_err(|e| io("cannot tell the current folder", &e))?;
     let home = here.ancestors().map(|f| f.join(HOME)).find(|f| f.is_dir()).ok_or_else(|| {
-        Error::not_found("there is no docs/ref here").hint("run it in the project's source tree; lapidary docs --out docs/ref writes the pages")
+        Error::not_found("there is no docs/ref here")
+            .hint("run it in the project's source tree; lapidary docs --out docs/ref writes the pages")
     })?;
     let mut stale: Vec<String> = Vec::new();
     for (path, text) in pages {

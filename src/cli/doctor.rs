@@ -78,7 +78,11 @@ impl Doctor {
         if alloc::is_installed() {
             found.ok("memory", "the allocator counts what scripts hold");
         } else {
-            found.bad("memory", "the counting allocator is not installed, so the memory budget does not hold", "use the lapidary program");
+            found.bad(
+                "memory",
+                "the counting allocator is not installed, so the memory budget does not hold",
+                "use the lapidary program",
+            );
         }
         watches(&paths, &mut found);
         report(&found, cx)
@@ -97,12 +101,20 @@ impl Doctor {
         let mut good = 0;
         for status in &statuses {
             if let Some(first) = status.diagnostics.first() {
-                found.bad("plugins", format!("{} does not load: {}", status.name, first.summary()), format!("lapidary info {}", status.name));
+                found.bad(
+                    "plugins",
+                    format!("{} does not load: {}", status.name, first.summary()),
+                    format!("lapidary info {}", status.name),
+                );
             } else if status.enabled {
                 good += 1;
             }
             for left_out in &status.quarantined {
-                found.bad("plugins", format!("{}: the tool {} is left out: {}", status.name, left_out.tool, left_out.reason), "mend its schema");
+                found.bad(
+                    "plugins",
+                    format!("{}: the tool {} is left out: {}", status.name, left_out.tool, left_out.reason),
+                    "mend its schema",
+                );
             }
             for missing in &status.missing_permissions {
                 let mend = format!("lapidary grant {} {missing}", status.name);
@@ -171,10 +183,18 @@ fn leftovers(paths: &Paths, found: &mut Findings) {
         }
     });
     for file in aside {
-        found.note("files", format!("{file} could not be read and was set aside"), "mend it and rename it back, or delete it");
+        found.note(
+            "files",
+            format!("{file} could not be read and was set aside"),
+            "mend it and rename it back, or delete it",
+        );
     }
     if halves > 0 {
-        found.note("files", format!("{} of interrupted writes in user/", print::count(halves, "leftover")), "delete .*.tmp files older than an hour");
+        found.note(
+            "files",
+            format!("{} of interrupted writes in user/", print::count(halves, "leftover")),
+            "delete .*.tmp files older than an hour",
+        );
     }
 }
 
@@ -213,7 +233,11 @@ fn watches(paths: &Paths, found: &mut Findings) {
         found.bad("watching", format!("the system allows {watches} watches, and {folders} folders want one"), mend);
     } else if instances < 16 {
         let mend = "sudo sysctl fs.inotify.max_user_instances=128";
-        found.note("watching", format!("the system allows only {instances} watchers at once for all your programs"), mend);
+        found.note(
+            "watching",
+            format!("the system allows only {instances} watchers at once for all your programs"),
+            mend,
+        );
     } else {
         found.ok("watching", format!("{folders} folders to follow, {} watches allowed", print::grouped(watches)));
     }

@@ -101,12 +101,12 @@ fn show(host: &Host, plugin: &str, cx: &Context) -> Done {
         }
         print::line(table.render(0));
     }
-    let unasked: Vec<&Permission> = Permission::ALL
-        .iter()
-        .filter(|p| record.granted.contains(p.as_str()) && !declared.contains(p))
-        .collect();
+    let unasked: Vec<&Permission> =
+        Permission::ALL.iter().filter(|p| record.granted.contains(p.as_str()) && !declared.contains(p)).collect();
     for permission in unasked {
-        print::note(format_args!("note: {plugin} does not declare {permission}, so the grant does nothing until it does"));
+        print::note(format_args!(
+            "note: {plugin} does not declare {permission}, so the grant does nothing until it does"
+        ));
     }
     for (name, path) in &record.folders {
         print::line(format_args!("folder {name}: {}", path.display()));

@@ -91,7 +91,10 @@ fn one(host: &Host, status: &Status, cx: &Context) {
             table.row([what.to_owned(), text]);
         }
     };
-    row("from", if status.origin == "shipped" { status.path.clone() } else { format!("{} ({})", status.path, status.origin) });
+    row(
+        "from",
+        if status.origin == "shipped" { status.path.clone() } else { format!("{} ({})", status.path, status.origin) },
+    );
     row("version", status.version.clone().unwrap_or_default());
     row("hash", status.hash.clone().unwrap_or_default());
     row("tools", status.tools.join(", "));
@@ -104,7 +107,11 @@ fn one(host: &Host, status: &Status, cx: &Context) {
     }
     let kept = host.history().list(&status.name);
     if let (Some(newest), Some(oldest)) = (kept.first(), kept.last()) {
-        let range = if kept.len() == 1 { newest.generation.to_string() } else { format!("{} to {}", oldest.generation, newest.generation) };
+        let range = if kept.len() == 1 {
+            newest.generation.to_string()
+        } else {
+            format!("{} to {}", oldest.generation, newest.generation)
+        };
         row("history", format!("{} ({range})", print::count(kept.len(), "version")));
     }
     let notices: Vec<_> = host.plugins().notices().into_iter().filter(|n| n.subject == status.name).collect();

@@ -21,7 +21,8 @@ pub struct Mcp {
 impl Mcp {
     pub(super) fn run(&self, cx: &Context) -> Done {
         let host = cx.lasting_host()?;
-        doors::mcp(&host, &McpOptions { chat: self.chat.clone(), toolset: self.toolset.clone() }).map_err(Stop::NoHost)?;
+        doors::mcp(&host, &McpOptions { chat: self.chat.clone(), toolset: self.toolset.clone() })
+            .map_err(Stop::NoHost)?;
         Ok(Verdict::Good)
     }
 }

@@ -34,7 +34,18 @@ use std::process::ExitCode;
 
 /// Commands of later versions: known words, so that the answer is better than "unknown".
 const LATER: [&str; 12] = [
-    "agents", "ais", "approvals", "chat", "chats", "credentials", "install", "people", "rooms", "uninstall", "vault", "toolsets",
+    "agents",
+    "ais",
+    "approvals",
+    "chat",
+    "chats",
+    "credentials",
+    "install",
+    "people",
+    "rooms",
+    "uninstall",
+    "vault",
+    "toolsets",
 ];
 
 const ABOUT: &str = "A workshop for tools that an AI can call: save a .rhai script, and it is live.";
@@ -131,8 +142,7 @@ pub fn main() -> ExitCode {
         Err(e) => return refuse(&e),
     };
     let cx = Context { root: cli.root, json: cli.json };
-    let done = log::start(cli.log.as_deref())
-        .and_then(|()| cli.command.unwrap_or_default().run(&cx));
+    let done = log::start(cli.log.as_deref()).and_then(|()| cli.command.unwrap_or_default().run(&cx));
     match done {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
         Ok(Verdict::Bad) => ExitCode::from(1),
@@ -155,9 +165,9 @@ fn refuse(e: &clap::Error) -> ExitCode {
     }
     let is_json = std::env::args_os().any(|a| a == "--json");
     let later = match (e.kind(), e.get(ContextKind::InvalidSubcommand)) {
-        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) if LATER.contains(&word.as_str()) => {
-            Some(Error::invalid(format!("`lapidary {word}` is not built yet")).hint("lapidary --help lists what there is"))
-        }
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) if LATER.contains(&word.as_str()) => Some(
+            Error::invalid(format!("`lapidary {word}` is not built yet")).hint("lapidary --help lists what there is"),
+        ),
         _ => None,
     };
     if is_json {

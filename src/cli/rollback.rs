@@ -31,7 +31,10 @@ impl Rollback {
         }
         print::line(format_args!("{}: version {} is back in {}", self.plugin, rolled.to, rolled.files.join(", ")));
         if let Some(from) = rolled.from {
-            print::line(format_args!("What it replaced is kept as version {from}: lapidary rollback {} --to {from}", self.plugin));
+            print::line(format_args!(
+                "What it replaced is kept as version {from}: lapidary rollback {} --to {from}",
+                self.plugin
+            ));
         }
         for file in &rolled.newer {
             print::note(format_args!("note: {file} came later and was left alone"));

@@ -31,7 +31,9 @@ impl Serve {
         }
         doors::serve(&host, &ServeOptions { addr: self.addr.clone() }, |opened| {
             if cx.json {
-                print::json(&json!({ "address": opened.address.to_string(), "mcp": format!("http://{}/mcp", opened.address) }));
+                print::json(
+                    &json!({ "address": opened.address.to_string(), "mcp": format!("http://{}/mcp", opened.address) }),
+                );
             } else {
                 print::line(opened.greeting.trim_end());
             }

@@ -162,7 +162,11 @@ fn get(host: &Host, plugin: &str, key: &str, cx: &Context) -> Done {
         };
         return Err(Stop::Failed(Error::not_found(format!("`{plugin}` has no setting `{key}`")).hint(hint)));
     };
-    if cx.json { print::json(value) } else { print::line(shown(value)) }
+    if cx.json {
+        print::json(value)
+    } else {
+        print::line(shown(value))
+    }
     Ok(Verdict::Good)
 }
 
@@ -181,7 +185,9 @@ fn tune(host: &Host, plugin: &str, change: &Change, mode: Mode, cx: &Context) ->
                 print::line(format_args!("{plugin}: {key} = {value} ({saved})"));
             }
         }
-        Change::Reset(keys) if keys.is_empty() => print::line(format_args!("{plugin}: all settings at their defaults ({saved})")),
+        Change::Reset(keys) if keys.is_empty() => {
+            print::line(format_args!("{plugin}: all settings at their defaults ({saved})"))
+        }
         Change::Reset(keys) => {
             for key in keys {
                 let value = tuned.settings.get(key).map(shown).unwrap_or_default();
@@ -229,7 +235,11 @@ pub(super) fn tokens(before: usize, after: usize) -> String {
 
 /// A unified diff, without its file headings.
 pub(super) fn diff_lines(diff: &str) -> Vec<&str> {
-    diff.lines().filter(|l| !l.starts_with("---") && !l.starts_with("+++") && !l.starts_with("@@") && !l.starts_with("\\ No newline")).collect()
+    diff.lines()
+        .filter(|l| {
+            !l.starts_with("---") && !l.starts_with("+++") && !l.starts_with("@@") && !l.starts_with("\\ No newline")
+        })
+        .collect()
 }
 
 /// A value as a person reads it: texts without quotes.

@@ -52,7 +52,9 @@ impl Test {
 fn last_line(report: &Report, everything: bool) {
     if report.tests.is_empty() {
         let where_to = if everything { "" } else { " there" };
-        print::line(format_args!("No tests{where_to}. Write `fn test_it() {{ assert_eq(1 + 1, 2); }}` into tests/<name>.rhai beside the tool."));
+        print::line(format_args!(
+            "No tests{where_to}. Write `fn test_it() {{ assert_eq(1 + 1, 2); }}` into tests/<name>.rhai beside the tool."
+        ));
     } else {
         print::line("");
     }

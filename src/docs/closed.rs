@@ -19,7 +19,8 @@ pub fn errors() -> String {
     );
     let schema = schemars::schema_for!(Kind).to_value();
     for kind in Kind::ALL {
-        let meaning = variants(&schema).find(|(_, v)| v["const"] == kind.code()).map(|(doc, _)| doc).unwrap_or_default();
+        let meaning =
+            variants(&schema).find(|(_, v)| v["const"] == kind.code()).map(|(doc, _)| doc).unwrap_or_default();
         let retry = if kind.retryable() { "yes" } else { "" };
         let _ = writeln!(out, "| `{}` | {meaning} | {retry} |", kind.code());
     }
@@ -78,7 +79,12 @@ mod tests {
         assert_eq!(errors().matches("\n| `").count(), Kind::ALL.len());
         for part in events().split("\n## ").skip(1) {
             assert!(part.lines().nth(2).is_some_and(|doc| doc.len() > 10), "{part}");
-            assert!(part.lines().filter(|l| l.starts_with("| `")).all(|l| l.split('|').nth(2).is_some_and(|m| m.trim().len() > 5)), "{part}");
+            assert!(
+                part.lines()
+                    .filter(|l| l.starts_with("| `"))
+                    .all(|l| l.split('|').nth(2).is_some_and(|m| m.trim().len() > 5)),
+                "{part}"
+            );
         }
         assert!(events().contains("## `plugin_live`") && events().contains("## `stopping`"), "{}", events());
     }

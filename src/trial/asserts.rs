@@ -60,8 +60,12 @@ pub fn engine(modules: &[HostModule]) -> (Engine, Doors) {
 }
 
 fn register_assertions(engine: &mut Engine) {
-    engine.register_fn("assert", |call: NativeCallContext, holds: bool| check(&call, holds, || "the assertion does not hold".into()));
-    engine.register_fn("assert", |call: NativeCallContext, holds: bool, message: &str| check(&call, holds, || message.to_owned()));
+    engine.register_fn("assert", |call: NativeCallContext, holds: bool| {
+        check(&call, holds, || "the assertion does not hold".into())
+    });
+    engine.register_fn("assert", |call: NativeCallContext, holds: bool, message: &str| {
+        check(&call, holds, || message.to_owned())
+    });
     engine.register_fn("assert_eq", |call: NativeCallContext, left: Dynamic, right: Dynamic| {
         check(&call, same(&left, &right), || format!("{} is not {}", shown(&left), shown(&right)))
     });
@@ -72,7 +76,9 @@ fn register_assertions(engine: &mut Engine) {
         check(&call, !same(&left, &right), || format!("both are {}", shown(&left)))
     });
     engine.register_fn("assert_throws", |call: NativeCallContext, work: FnPtr| throws(&call, &work, None));
-    engine.register_fn("assert_throws", |call: NativeCallContext, work: FnPtr, code: &str| throws(&call, &work, Some(code)));
+    engine.register_fn("assert_throws", |call: NativeCallContext, work: FnPtr, code: &str| {
+        throws(&call, &work, Some(code))
+    });
 }
 
 fn register_world(engine: &mut Engine, doors: &Doors) {
@@ -112,18 +118,24 @@ fn shown(of: &Dynamic) -> String {
 fn throws(call: &NativeCallContext, work: &FnPtr, code: Option<&str>) -> Res<Dynamic> {
     if let Some(code) = code.filter(|c| Kind::from_code(c).is_none()) {
         let known: Vec<&str> = Kind::ALL.iter().map(|k| k.code()).collect();
-        return Err(ctx::raise(call, &Error::invalid(format!("`{code}` is no failure code")).hint(format!("one of {}", known.join(" ")))));
+        return Err(ctx::raise(
+            call,
+            &Error::invalid(format!("`{code}` is no failure code")).hint(format!("one of {}", known.join(" "))),
+        ));
     }
     let ctx = ctx::any(call)?;
     let fault = match work.call_within_context::<Dynamic>(call, ()) {
-        Ok(value) => return Err(ctx::raise(call, &Error::internal(format!("nothing was thrown; it gave {}", shown(&value))))),
+        Ok(value) => {
+            return Err(ctx::raise(call, &Error::internal(format!("nothing was thrown; it gave {}", shown(&value)))));
+        }
         // A test that ran out of its own budget did not throw.
         Err(fault) if ctx.control.stopped() != Stop::No => return Err(fault),
         Err(fault) => fault,
     };
     let error = diagnostic::explain(fault, "", &ctx).error;
     if let Some(code) = code.filter(|c| *c != error.code()) {
-        let message = format!("it threw `{}` ({}), not `{code}`", error.code(), super::world::clip(error.message(), SHOWN));
+        let message =
+            format!("it threw `{}` ({}), not `{code}`", error.code(), super::world::clip(error.message(), SHOWN));
         return Err(ctx::raise(call, &Error::internal(message)));
     }
     Ok(value::error_to_dynamic(&error))

@@ -125,7 +125,11 @@ pub fn run(options: &Options, told: &mut dyn FnMut(&Tested)) -> Result<Report> {
 pub fn run_text(name: &str, text: &str) -> Report {
     let root = Paths::at(std::env::temp_dir());
     let mut runner = Runner { root: &root, bench: Bench::default(), report: Report::default(), told: &mut |_| {} };
-    runner.tests_of(&Recipe::alone(), "", &recipe::TestFile { shown: name.to_owned(), bytes: text.as_bytes().to_vec() });
+    runner.tests_of(
+        &Recipe::alone(),
+        "",
+        &recipe::TestFile { shown: name.to_owned(), bytes: text.as_bytes().to_vec() },
+    );
     runner.report
 }
 
@@ -162,7 +166,9 @@ impl Runner<'_> {
     fn plugin(&mut self, found: &Found) {
         let recipe = match Recipe::of(found, self.root) {
             Ok(recipe) => recipe,
-            Err(e) => return self.failed(&found.name, &found.place(), "its files", vec![unreadable(&found.place(), &e)]),
+            Err(e) => {
+                return self.failed(&found.name, &found.place(), "its files", vec![unreadable(&found.place(), &e)]);
+            }
         };
         if self.examples(&recipe, found) {
             for file in recipe.tests() {
@@ -184,7 +190,8 @@ impl Runner<'_> {
 
     /// Every `fn test_..()` of a file, each in a world of its own.
     fn tests_of(&mut self, recipe: &Recipe, plugin: &str, file: &recipe::TestFile) {
-        let names = World::make(&mut self.bench, recipe).and_then(|world| world.load(file).map(|loaded| loaded.tests()));
+        let names =
+            World::make(&mut self.bench, recipe).and_then(|world| world.load(file).map(|loaded| loaded.tests()));
         let names = match names {
             Ok(names) => names,
             Err(diagnostics) => return self.failed(plugin, &file.shown, "loading it", diagnostics),

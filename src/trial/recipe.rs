@@ -65,7 +65,10 @@ impl Recipe {
         if let Location::File(script) = &found.location {
             let beside = script.with_file_name("tests").join(script.file_name().unwrap_or_default());
             if beside.is_file() {
-                tests.push(TestFile { shown: root.shown(&beside), bytes: file::read_capped(&beside, MAX_SOURCE as u64)? });
+                tests.push(TestFile {
+                    shown: root.shown(&beside),
+                    bytes: file::read_capped(&beside, MAX_SOURCE as u64)?,
+                });
             }
         }
         // The root's own shared modules win over the embedded ones, in tests as everywhere.

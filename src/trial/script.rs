@@ -43,7 +43,9 @@ impl<'a> Loaded<'a> {
             match done {
                 Ok(Ok(program)) => Ok(program),
                 Ok(Err(fault)) => Err(vec![diagnostic::explain(fault, &source.name, &ctx).diagnostic]),
-                Err(panic) => Err(vec![Diagnostic::error("internal", &*source.name, format!("loading panicked: {panic}"))]),
+                Err(panic) => {
+                    Err(vec![Diagnostic::error("internal", &*source.name, format!("loading panicked: {panic}"))])
+                }
             }
         })?;
         let loaded = Loaded { world, program: Arc::new(program), imports };
@@ -70,9 +72,13 @@ impl<'a> Loaded<'a> {
             .iter()
             .filter(|f| f.name.starts_with(PREFIX) && (f.private || !f.params.is_empty()))
             .map(|f| {
-                let why = if f.private { "is private, so nothing can call it" } else { "has parameters; a test has none" };
-                Diagnostic::error("load", &*self.program.source.name, format!("`{}` {why}", f.name))
-                    .at(&self.program.source.text, f.line, f.column)
+                let why =
+                    if f.private { "is private, so nothing can call it" } else { "has parameters; a test has none" };
+                Diagnostic::error("load", &*self.program.source.name, format!("`{}` {why}", f.name)).at(
+                    &self.program.source.text,
+                    f.line,
+                    f.column,
+                )
             })
             .collect();
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
@@ -99,7 +105,9 @@ impl<'a> Loaded<'a> {
             match called {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(fault)) => Err(vec![diagnostic::explain(fault, &program.source.name, &ctx).diagnostic]),
-                Err(panic) => Err(vec![Diagnostic::error("internal", &*program.source.name, format!("a panic: {panic}"))]),
+                Err(panic) => {
+                    Err(vec![Diagnostic::error("internal", &*program.source.name, format!("a panic: {panic}"))])
+                }
             }
         });
         let inner = self.world.watcher.take_failed();
@@ -151,7 +159,8 @@ pub fn load_script(host: &Host, path: &Path, owner: Option<&Found>) -> Result<Ve
     let shown = host.paths().shown(path);
     let refuse = |e: &crate::base::error::Error| vec![Diagnostic::from_error("load", shown.as_str(), e)];
     let bytes = file::read_capped(path, MAX_SOURCE as u64).map_err(|e| refuse(&e))?;
-    let recipe = owner.map_or_else(|| Ok(Recipe::alone()), |found| Recipe::of(found, host.paths())).map_err(|e| refuse(&e))?;
+    let recipe =
+        owner.map_or_else(|| Ok(Recipe::alone()), |found| Recipe::of(found, host.paths())).map_err(|e| refuse(&e))?;
     let world = World::make(&mut Bench::default(), &recipe)?;
     let loaded = world.load(&TestFile { shown, bytes })?;
     Ok(loaded.tests())
@@ -163,7 +172,8 @@ pub fn load_script(host: &Host, path: &Path, owner: Option<&Found>) -> Result<Ve
 /// Its diagnostics.
 pub fn load_module(host: &Host, name: &str) -> Result<(), Vec<Diagnostic>> {
     let importer = format!("import \"std/{name}\" as it;\n");
-    let recipe = Recipe::modules(host.paths()).map_err(|e| vec![Diagnostic::from_error("load", format!("stdlib/{name}.rhai"), &e)])?;
+    let recipe = Recipe::modules(host.paths())
+        .map_err(|e| vec![Diagnostic::from_error("load", format!("stdlib/{name}.rhai"), &e)])?;
     let world = World::make(&mut Bench::default(), &recipe)?;
     world.load(&TestFile { shown: format!("stdlib/{name}.rhai"), bytes: importer.into_bytes() }).map(|_| ())
 }

@@ -41,7 +41,11 @@ pub fn of_path(paths: &Paths, known: &[Found], path: &Path) -> Result<Vec<Subjec
             return Ok(vec![Subject::Plugin(found.clone())]);
         }
         let close = crate::tool::names::did_you_mean(&word, known.iter().map(|f| f.name.as_str()), 3);
-        let hint = if close.is_empty() { "give a .rhai file, a folder, or a plugin's name".to_owned() } else { format!("did you mean {}", close.join(", ")) };
+        let hint = if close.is_empty() {
+            "give a .rhai file, a folder, or a plugin's name".to_owned()
+        } else {
+            format!("did you mean {}", close.join(", "))
+        };
         return Err(Error::not_found(format!("there is no file, folder or plugin `{word}`")).hint(hint));
     }
     let mut out = Vec::new();
@@ -53,7 +57,8 @@ pub fn of_path(paths: &Paths, known: &[Found], path: &Path) -> Result<Vec<Subjec
         finder.folder(&absolute, 0, &mut out)?;
     }
     // The tests of a plugin that is there itself run with it.
-    let plugins: Vec<Found> = out.iter().filter_map(|s| if let Subject::Plugin(found) = s { Some(found.clone()) } else { None }).collect();
+    let plugins: Vec<Found> =
+        out.iter().filter_map(|s| if let Subject::Plugin(found) = s { Some(found.clone()) } else { None }).collect();
     out.retain(|s| !matches!(s, Subject::Script { owner: Some(owner), .. } if plugins.contains(owner)));
     if out.is_empty() {
         return Err(Error::not_found(format!("there is no plugin or script in `{}`", path.display()))
@@ -73,11 +78,17 @@ impl Finder<'_> {
         if let Some(home) = home {
             let found = self.plugin(home, Location::Folder(home.to_path_buf()))?;
             let is_test = path.strip_prefix(home).is_ok_and(|p| p.starts_with("tests"));
-            return Ok(if is_test { Subject::Script { path: path.to_path_buf(), owner: Some(found) } } else { Subject::Plugin(found) });
+            return Ok(if is_test {
+                Subject::Script { path: path.to_path_buf(), owner: Some(found) }
+            } else {
+                Subject::Plugin(found)
+            });
         }
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         if !name.ends_with(".rhai") {
-            return Err(Error::invalid(format!("`{}` is not a script", path.display())).hint("a script's name ends in .rhai"));
+            return Err(
+                Error::invalid(format!("`{}` is not a script", path.display())).hint("a script's name ends in .rhai")
+            );
         }
         if let Ok(inside) = path.strip_prefix(self.paths.stdlib()) {
             let module = inside.to_string_lossy().replace('\\', "/");
@@ -85,7 +96,8 @@ impl Finder<'_> {
         }
         if let Some(tests) = path.ancestors().skip(1).find(|folder| folder.file_name().is_some_and(|n| n == "tests")) {
             let beside = tests.with_file_name(name.as_str());
-            let owner = if beside.is_file() { Some(self.plugin(&beside, Location::File(beside.clone()))?) } else { None };
+            let owner =
+                if beside.is_file() { Some(self.plugin(&beside, Location::File(beside.clone()))?) } else { None };
             return Ok(Subject::Script { path: path.to_path_buf(), owner });
         }
         self.plugin(path, Location::File(path.to_path_buf())).map(Subject::Plugin)
@@ -102,7 +114,8 @@ impl Finder<'_> {
         }
         let stem = if matches!(location, Location::File(_)) { place.file_stem() } else { place.file_name() };
         let name = stem.map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        valid_plugin_name(&name).map_err(|e| Error::invalid(format!("{}: {}", place.display(), e.message())).hint("rename it"))?;
+        valid_plugin_name(&name)
+            .map_err(|e| Error::invalid(format!("{}: {}", place.display(), e.message())).hint("rename it"))?;
         Ok(Found { name, origin: Origin::Extra, location, root: self.paths.root().to_path_buf() })
     }
 
@@ -111,7 +124,8 @@ impl Finder<'_> {
             out.push(Subject::Plugin(self.plugin(folder, Location::Folder(folder.to_path_buf()))?));
             return Ok(());
         }
-        let listing = std::fs::read_dir(folder).map_err(|e| io(format_args!("cannot list `{}`", folder.display()), &e))?;
+        let listing =
+            std::fs::read_dir(folder).map_err(|e| io(format_args!("cannot list `{}`", folder.display()), &e))?;
         let mut entries: Vec<PathBuf> = listing.flatten().map(|entry| entry.path()).collect();
         entries.sort();
         for path in entries {

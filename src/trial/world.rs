@@ -121,7 +121,15 @@ impl World {
             Some(generation) => generation.plugin.clone(),
             None => Arc::new(PluginCtx { name: "script".into(), assets: None, grants: ArcSwap::default() }),
         };
-        let world = World { host, engine: engines.test, plugin, generation, watcher: Arc::default(), doors: engines.doors, root };
+        let world = World {
+            host,
+            engine: engines.test,
+            plugin,
+            generation,
+            watcher: Arc::default(),
+            doors: engines.doors,
+            root,
+        };
         Ok(world)
     }
 
@@ -211,8 +219,15 @@ impl World {
         }
         match regex::Regex::new(&example.expect) {
             Ok(pattern) if pattern.is_match(&outcome.text) => Ok(()),
-            Ok(_) => Err(vec![here(format!("the result does not match /{}/", example.expect)).hint(format!("it was: {}", clip(&outcome.text, 200)))]),
-            Err(e) => Err(vec![here(format!("/{}/ is not a pattern: {}", example.expect, e.to_string().lines().last().unwrap_or_default()))]),
+            Ok(_) => Err(vec![
+                here(format!("the result does not match /{}/", example.expect))
+                    .hint(format!("it was: {}", clip(&outcome.text, 200))),
+            ]),
+            Err(e) => Err(vec![here(format!(
+                "/{}/ is not a pattern: {}",
+                example.expect,
+                e.to_string().lines().last().unwrap_or_default()
+            ))]),
         }
     }
 
@@ -264,7 +279,8 @@ fn give(host: &Host, name: &str, declared: &Declared) -> Result<()> {
 /// A setting, through the same transaction as every door.
 fn set(host: &Host, plugin: Option<&str>, key: &str, value: Value) -> Result<()> {
     let plugin = plugin.ok_or_else(|| {
-        Error::not_found("a script without a plugin has no settings").hint("put the test into the tests/ folder of a plugin")
+        Error::not_found("a script without a plugin has no settings")
+            .hint("put the test into the tests/ folder of a plugin")
     })?;
     let mut patch = Map::new();
     patch.insert(key.to_owned(), value);
@@ -278,7 +294,13 @@ struct Owner {
 }
 
 impl NestedCalls for Owner {
-    fn run_nested(self: Arc<Self>, parent: &Arc<Ctx>, _level: usize, tool: &str, arguments: Map<String, Value>) -> Result<Value> {
+    fn run_nested(
+        self: Arc<Self>,
+        parent: &Arc<Ctx>,
+        _level: usize,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<Value> {
         let outcome = call(&self.dispatcher, &self.watcher, tool, arguments, parent.chat.as_deref());
         match outcome.error {
             Some(error) => Err(error),
@@ -287,7 +309,13 @@ impl NestedCalls for Owner {
     }
 }
 
-fn call(dispatcher: &Arc<Dispatcher>, watcher: &Arc<Watcher>, tool: &str, arguments: Map<String, Value>, chat: Option<&str>) -> Outcome {
+fn call(
+    dispatcher: &Arc<Dispatcher>,
+    watcher: &Arc<Watcher>,
+    tool: &str,
+    arguments: Map<String, Value>,
+    chat: Option<&str>,
+) -> Outcome {
     let mut who = Who::owner("test");
     who.chat = chat.map(Into::into);
     let outcome = dispatcher.call(Call {

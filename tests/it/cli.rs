@@ -80,7 +80,9 @@ fn keys(value: &Value) -> Vec<&str> {
 
 #[test]
 fn version_and_help_need_no_root() {
-    for words in [&["--version"][..], &["--help"], &["call", "--help"], &["help", "call"], &["settings", "set", "--help"]] {
+    for words in
+        [&["--version"][..], &["--help"], &["call", "--help"], &["help", "call"], &["settings", "set", "--help"]]
+    {
         let mut command = program();
         command.args(words).env("LAPIDARY_ROOT", "/dev/null/nowhere");
         let done = ran(command, b"").ends(0);
@@ -130,7 +132,8 @@ fn wrong_usage_is_two_and_says_what_is_wrong() {
 fn no_root_is_three() {
     let sh = Shell::new();
     sh.write("file", "not a folder");
-    for words in [&["tools"][..], &["call", "x"], &["info"], &["serve"], &["mcp"], &["new", "x"], &["settings", "list"]] {
+    for words in [&["tools"][..], &["call", "x"], &["info"], &["serve"], &["mcp"], &["new", "x"], &["settings", "list"]]
+    {
         let mut command = program();
         command.arg("--root").arg(sh.path("file")).args(words);
         let done = ran(command, b"").ends(3);
@@ -179,7 +182,10 @@ fn a_result_for_programs_has_exactly_these_keys() {
     let good = sh.call("roll_dice", "{}").ends(0).json();
     let common = ["images", "files", "duration_ms", "operations", "generation"];
     assert_eq!(keys(&good), [&["ok", "text"], &common[..]].concat());
-    assert_eq!((&good["ok"], &good["images"], &good["files"], &good["generation"]), (&json!(true), &json!([]), &json!([]), &json!(1)));
+    assert_eq!(
+        (&good["ok"], &good["images"], &good["files"], &good["generation"]),
+        (&json!(true), &json!([]), &json!([]), &json!(1))
+    );
     assert!(good["duration_ms"].is_number() && good["operations"].as_u64().unwrap() > 0, "{good}");
 
     let structured = sh.call("structured", "{}").ends(0).json();
@@ -211,7 +217,9 @@ fn a_failure_for_people_shows_the_line_the_caret_and_the_calls() {
     let sh = bench();
     let done = sh.run(&["call", "fail", "x=3"]).ends(1);
     assert!(done.out.is_empty(), "{done:?}");
-    for part in ["error: broken at 3", "--> user/tools/trouble.rhai:1:", "^", "in inner() called at user/tools/trouble.rhai:7:"] {
+    for part in
+        ["error: broken at 3", "--> user/tools/trouble.rhai:1:", "^", "in inner() called at user/tools/trouble.rhai:7:"]
+    {
         assert!(done.err.contains(part), "{part}: {done:?}");
     }
     sh.run(&["call", "roll_dice", "sides=1"]).ends(1).complains("sides").complains("2").complains("help:");
@@ -240,7 +248,11 @@ fn arguments_that_make_no_sense_are_refused_exactly_and_nothing_runs() {
     for (text, part) in rows {
         let done = sh.call("roll_dice", text).ends(1);
         let shown = done.json();
-        assert_eq!((&shown["ok"], &shown["error"]["code"]), (&json!(false), &json!("invalid_arguments")), "{text:.80}: {shown}");
+        assert_eq!(
+            (&shown["ok"], &shown["error"]["code"]),
+            (&json!(false), &json!("invalid_arguments")),
+            "{text:.80}: {shown}"
+        );
         assert!(shown["text"].as_str().unwrap().contains(part), "{part}: {shown}");
         assert_eq!(shown["operations"], 0);
     }
@@ -284,7 +296,10 @@ fn tools_are_listed_as_a_model_sees_them() {
     assert!(all.contains("\nshy") && all.contains("hidden") && all.contains("\ngated") && all.contains("off"), "{all}");
     let wire = sh.run(&["tools", "--json", "--provider", "openai"]).ends(0).json();
     let dice = wire.as_array().unwrap().iter().find(|t| t["function"]["name"] == "roll_dice").unwrap();
-    assert_eq!((keys(dice), keys(&dice["function"])), (vec!["type", "function"], vec!["name", "description", "parameters"]));
+    assert_eq!(
+        (keys(dice), keys(&dice["function"])),
+        (vec!["type", "function"], vec!["name", "description", "parameters"])
+    );
     assert_eq!(dice["function"]["parameters"]["properties"]["sides"]["minimum"], 2);
     assert!(!wire.to_string().contains("\"shy\""));
 }
@@ -320,7 +335,12 @@ fn settings_go_through_the_transaction() {
 fn a_preview_shows_what_a_model_would_read_and_changes_nothing() {
     let sh = bench();
     let shown = sh.run(&["settings", "set", "painter", "NAME", "Ruby", "--preview"]).ends(0);
-    assert!(shown.out.contains("nothing is saved") && shown.out.contains("+Paint a picture.") && shown.out.contains("Sign it 'Ruby'."), "{shown:?}");
+    assert!(
+        shown.out.contains("nothing is saved")
+            && shown.out.contains("+Paint a picture.")
+            && shown.out.contains("Sign it 'Ruby'."),
+        "{shown:?}"
+    );
     assert!(shown.out.contains("more"), "{shown:?}");
     assert_eq!(sh.run(&["settings", "get", "painter", "NAME"]).out, "\n");
     let tuned = sh.run(&["settings", "set", "painter", "NAME", "Ruby", "--json"]).ends(0).json();
@@ -328,7 +348,10 @@ fn a_preview_shows_what_a_model_would_read_and_changes_nothing() {
     assert!(tuned["tools"][0]["tokens_after"].as_u64() > tuned["tools"][0]["tokens_before"].as_u64());
     sh.run(&["tools", "--json"]).ends(0).says("Sign it 'Ruby'.");
     sh.run(&["call", "paint"]).ends(0).says("signed Ruby");
-    sh.run(&["settings", "set", "painter", "NAME", "boom"]).ends(1).complains("no such painter").complains("nothing was changed");
+    sh.run(&["settings", "set", "painter", "NAME", "boom"])
+        .ends(1)
+        .complains("no such painter")
+        .complains("nothing was changed");
     assert_eq!(sh.run(&["settings", "get", "painter", "NAME"]).out, "Ruby\n");
     sh.run(&["settings", "reset", "painter", "--preview"]).ends(0).says("-Paint a picture.");
     assert_eq!(sh.run(&["settings", "get", "painter", "NAME"]).out, "Ruby\n");
@@ -400,7 +423,12 @@ fn execute(function_name, arguments, config) { function_name }"##);
 fn an_earlier_version_comes_back_and_nothing_is_lost() {
     let sh = bench();
     {
-        let host = lapidary::Host::builder().root(sh.dir.path()).watching(lapidary::app::Watching::Off).keep_history().start().unwrap();
+        let host = lapidary::Host::builder()
+            .root(sh.dir.path())
+            .watching(lapidary::app::Watching::Off)
+            .keep_history()
+            .start()
+            .unwrap();
         sh.write("user/tools/dice.rhai", DICE.replace("Roll a die", "Throw a die"));
         host.plugins().reload("dice").unwrap();
         host.stop();
@@ -409,6 +437,10 @@ fn an_earlier_version_comes_back_and_nothing_is_lost() {
     let kept = sh.run(&["history", "dice", "--json"]).ends(0).json();
     assert_eq!(kept.as_array().unwrap().len(), 2, "{kept}");
     sh.write("user/tools/dice.rhai", "fn broken(");
+    let behind = sh.run(&["call", "roll_dice"]).ends(0);
+    assert!(behind.out == "rolled 6 - -\n" && behind.err.contains("version 2 of dice answered"), "{behind:?}");
+    sh.run(&["info", "dice"]).ends(0).says("live 2, disk 3 failed").says("user/tools/dice.rhai:1:");
+    sh.run(&["history", "dice"]).ends(0).says("answers now; the files do not load");
     sh.run(&["rollback", "dice"]).ends(0).says("version 2 is back").says("kept as version 3");
     sh.run(&["tools"]).ends(0).says("Throw a die");
     sh.run(&["rollback", "dice", "--to", "1"]).ends(0).says("version 1 is back");
@@ -428,7 +460,8 @@ fn a_new_tool_works_as_it_stands() {
         let sh = Shell::new();
         let name = format!("first-{n}");
         let made = sh.run(&[&["new", name.as_str()], options].concat()).ends(0);
-        let call = made.out.lines().find_map(|l| l.trim().strip_prefix("lapidary call ")).unwrap().split("  ").next().unwrap();
+        let call =
+            made.out.lines().find_map(|l| l.trim().strip_prefix("lapidary call ")).unwrap().split("  ").next().unwrap();
         let words: Vec<&str> = call.split(' ').collect();
         sh.run(&[&["call"], &words[..]].concat()).ends(0);
         sh.run(&["test", &name]).ends(0).says(" passed, 0 failed");
@@ -474,9 +507,18 @@ fn the_doctor_names_what_is_wrong_and_how_to_mend_it() {
     sh.run(&["doctor"]).ends(0).says("All is well");
     sh.write("user/tools/broken.rhai", "fn broken(");
     sh.write("user/webui/plugins/dice.json", "{\"label\":");
-    sh.write("user/tools/runner.rhai", "const PERMISSIONS = [\"RUN_COMMANDS\"];\n/// Run. Use it when something must run.\nfn run_it() { \"ran\" }\n");
+    sh.write(
+        "user/tools/runner.rhai",
+        "const PERMISSIONS = [\"RUN_COMMANDS\"];\n/// Run. Use it when something must run.\nfn run_it() { \"ran\" }\n",
+    );
     let sick = sh.run(&["doctor"]).ends(1);
-    for part in ["broken does not load", "lapidary info broken", "dice.json", "lapidary grant runner RUN_COMMANDS", "1 thing to mend"] {
+    for part in [
+        "broken does not load",
+        "lapidary info broken",
+        "dice.json",
+        "lapidary grant runner RUN_COMMANDS",
+        "1 thing to mend",
+    ] {
         assert!(sick.out.contains(part), "{part}: {sick:?}");
     }
     let found = sh.run(&["doctor", "--json"]).ends(1).json();
@@ -502,7 +544,10 @@ fn a_log_tells_ids_and_counts_and_no_content() {
 #[test]
 fn many_processes_on_one_root_lose_no_write() {
     let sh = Shell::new();
-    sh.write("user/tools/count.rhai", "/// Count up. Use it when counting.\n/// @local\nfn count() { state::update(\"n\", 0, |n| n + 1) }\n");
+    sh.write(
+        "user/tools/count.rhai",
+        "/// Count up. Use it when counting.\n/// @local\nfn count() { state::update(\"n\", 0, |n| n + 1) }\n",
+    );
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| sh.run(&["call", "count"]).ends(0));
@@ -514,7 +559,12 @@ fn many_processes_on_one_root_lose_no_write() {
 #[test]
 fn a_reader_that_goes_away_ends_the_program_quietly() {
     let sh = bench();
-    let mut child = sh.command(&["docs", "commands"]).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = sh
+        .command(&["docs", "commands"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let done = child.wait_with_output().unwrap();
     assert!(done.stderr.is_empty(), "{}", String::from_utf8_lossy(&done.stderr));

@@ -15,7 +15,11 @@ fn dev_tells_each_save_shows_faults_and_runs_the_call_again() {
     sh.write("user/tools/bad.rhai", "fn bad(");
     let dev = sh.start(&["dev", "--replay", "roll_dice"]);
     let greeting = dev.until("v1 20");
-    assert!(greeting.iter().any(|l| l.contains("bad: failed")) && greeting.iter().any(|l| l.contains("user/tools/bad.rhai:1:")), "{greeting:#?}");
+    assert!(
+        greeting.iter().any(|l| l.contains("bad: failed"))
+            && greeting.iter().any(|l| l.contains("user/tools/bad.rhai:1:")),
+        "{greeting:#?}"
+    );
 
     sh.write("user/tools/dice.rhai", DICE.replace("v1", "v2").replace("Roll dice.", "Throw dice."));
     let seen = dev.until("v2 20");
@@ -106,4 +110,23 @@ fn mcp_speaks_only_its_protocol_on_stdout_and_ends_with_its_input() {
     let listed = lines.iter().find(|l| l["id"] == 2).unwrap();
     assert_eq!(listed["result"]["tools"][0]["name"], "roll_dice");
     sh.run_with(&["mcp"], b"").ends(0);
+}
+
+#[test]
+fn ctrl_c_ends_a_call_with_its_reason() {
+    let sh = Shell::new();
+    sh.write(
+        "user/tools/slow.rhai",
+        "/// Wait. Use it when nothing is urgent.\n/// @local\nfn slow() { state::save(\"began\", true); time::sleep(25); \"done\" }\n",
+    );
+    let call = sh.start(&["call", "slow", "--json"]);
+    let began = sh.path("user/plugin_state/slow.json");
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !began.exists() && std::time::Instant::now() < patience {
+        std::thread::yield_now();
+    }
+    call.interrupt();
+    let told: Value = serde_json::from_str(&call.until("{").pop().unwrap()).unwrap();
+    assert_eq!((&told["ok"], &told["error"]["code"]), (&json!(false), &json!("cancelled")));
+    assert_eq!(call.end(), 1);
 }

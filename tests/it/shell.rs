@@ -54,7 +54,11 @@ impl Ran {
 /// The program, apart from what this machine's environment says.
 pub fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lapidary"));
-    command.env_remove("LAPIDARY_ROOT").env_remove("LAPIDARY_LOG").env_remove("LAPIDARY_TOKEN").env_remove("RUST_BACKTRACE");
+    command
+        .env_remove("LAPIDARY_ROOT")
+        .env_remove("LAPIDARY_LOG")
+        .env_remove("LAPIDARY_TOKEN")
+        .env_remove("RUST_BACKTRACE");
     command
 }
 
@@ -115,8 +119,7 @@ impl Shell {
 }
 
 pub fn ran(mut command: Command, stdin: &[u8]) -> Ran {
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut to = child.stdin.take().unwrap();
     let bytes = stdin.to_vec();
     // A program that does not read its input must not hold the test.
@@ -152,15 +155,23 @@ impl Running {
     }
 
     /// Sends a signal by name and gives the exit code.
-    pub fn signal(mut self, name: &str) -> i32 {
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
-        assert!(sent.success());
-        self.child.wait().unwrap().code().unwrap_or(-1)
+    pub fn signal(self, name: &str) -> i32 {
+        self.send(name);
+        self.end()
     }
 
-    /// Closes its input and gives the exit code.
-    pub fn close(mut self) -> i32 {
-        drop(self.child.stdin.take());
+    /// What Ctrl+C sends.
+    pub fn interrupt(&self) {
+        self.send("INT");
+    }
+
+    fn send(&self, name: &str) {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for the end and gives the exit code.
+    pub fn end(mut self) -> i32 {
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 }

@@ -81,7 +81,10 @@ fn each_test_and_each_example_has_a_world_of_its_own() {
     assert_eq!((&first["plugin"], &first["file"]), (&json!("cellar"), &json!("user/tools/cellar.rhai")));
     assert_eq!(report["tests"][2]["file"], "user/tools/tests/cellar.rhai");
     let text = sh.run(&["test"]).ends(0);
-    assert!(text.out.contains("  ok      test_a_world_is_fresh\n") && text.out.ends_with("\n8 passed, 0 failed\n"), "{text:?}");
+    assert!(
+        text.out.contains("  ok      test_a_world_is_fresh\n") && text.out.ends_with("\n8 passed, 0 failed\n"),
+        "{text:?}"
+    );
     assert!(!sh.path("user/plugin_state/cellar.json").exists(), "a test leaves nothing in the root");
     assert!(!sh.path("user/webui/plugins/cellar.json").exists());
 }
@@ -90,7 +93,9 @@ fn each_test_and_each_example_has_a_world_of_its_own() {
 fn a_failure_says_where_and_why() {
     let sh = Shell::new();
     sh.write("user/tools/cellar.rhai", CELLAR.replace("/^1 bottle$/", "/^9/"));
-    sh.write("user/tools/tests/cellar.rhai", r#"fn test_one() { assert_eq([1, "a"], [1, "b"]); }
+    sh.write(
+        "user/tools/tests/cellar.rhai",
+        r#"fn test_one() { assert_eq([1, "a"], [1, "b"]); }
 fn test_two() {
     log::info("looking", #{});
     print("printed");
@@ -104,7 +109,8 @@ fn test_seven() { assert_ne((), ()); }
 fn test_eight() { assert_eq(1, 1.0); }
 fn test_nine() { nothing_there }
 fn test_ten() { advance(-1); }
-"#);
+"#,
+    );
     let done = sh.run(&["test"]).ends(1);
     for part in [
         "FAILED  example cellar {}",
@@ -136,7 +142,14 @@ fn what_does_not_load_is_one_failure_and_the_others_run() {
     sh.write("user/tools/cellar.rhai", CELLAR);
     sh.write("user/tools/broken.rhai", "fn broken(");
     let report = run(&sh, &[], 1);
-    assert_eq!(ended(&report), [("loading it".to_owned(), false), ("example cellar {\"add\":2}".to_owned(), true), ("example cellar {}".to_owned(), true)]);
+    assert_eq!(
+        ended(&report),
+        [
+            ("loading it".to_owned(), false),
+            ("example cellar {\"add\":2}".to_owned(), true),
+            ("example cellar {}".to_owned(), true)
+        ]
+    );
     let rows = [
         ("fn test_it( {", ":1:"),
         ("fn helper() { 1 }", "the file has no tests"),
@@ -160,7 +173,10 @@ fn a_plugin_folder_is_tested_with_its_own_modules_and_shared_ones() {
     sh.write("user/plugins/tea/lib/leaves.rhai", "fn say(x) { `${x} leaves` }");
     sh.write("user/plugins/tea/card.txt", "!");
     sh.write("user/plugins/tea/tests/a.rhai", "import \"lib/leaves\" as leaves;\nfn test_lib() { assert_eq(leaves::say(\"x\"), \"x leaves\"); }\nfn test_tool() { assert_eq(tools::run(\"steep\", #{}), \"mint leaves!\"); assert_eq(settings::get(\"house\"), \"mint\"); }\n");
-    sh.write("user/plugins/tea/tests/deep/b.rhai", "import \"std/mine\" as mine;\nfn test_shared() { assert_eq(mine::one(), 1); }\n");
+    sh.write(
+        "user/plugins/tea/tests/deep/b.rhai",
+        "import \"std/mine\" as mine;\nfn test_shared() { assert_eq(mine::one(), 1); }\n",
+    );
     sh.write("stdlib/mine.rhai", "fn one() { 1 }");
     sh.write("stdlib/words.rhai", "fn of() { 1 }");
     for words in [&[][..], &["tea"], &["user/plugins/tea"], &["user/plugins"], &["user"], &["."]] {
@@ -184,7 +200,10 @@ fn a_script_in_a_tests_folder_may_stand_for_itself() {
 #[test]
 fn a_tool_that_leans_on_what_only_tests_have_fails_in_its_test() {
     let sh = Shell::new();
-    sh.write("user/tools/cheat.rhai", "/// Cheat. Use it never.\n/// @local\n/// @example {}\nfn cheat() { assert_eq(1, 1); 7 }\n");
+    sh.write(
+        "user/tools/cheat.rhai",
+        "/// Cheat. Use it never.\n/// @local\n/// @example {}\nfn cheat() { assert_eq(1, 1); 7 }\n",
+    );
     let done = sh.run(&["test"]).ends(1);
     assert!(done.out.contains("assert_eq"), "{done:?}");
 }
@@ -215,11 +234,19 @@ fn check_looks_at_anything_that_is_a_script() {
     sh.write("user/tools/tests/cellar.rhai", TESTS);
     sh.write("stdlib/good.rhai", "fn one() { 1 }");
     sh.write("stdlib/bad.rhai", "fn one( { 1 }");
-    sh.write("user/plugins/tea/plugin.json", r#"{"name": "tea", "description": "Tea.", "capabilities": {"tools": ["tools/tea.rhai"]}}"#);
-    sh.write("user/plugins/tea/tools/tea.rhai", "/// Steep tea. Use it when someone is thirsty.\n/// @local\nfn steep() { 1 }\n");
+    sh.write(
+        "user/plugins/tea/plugin.json",
+        r#"{"name": "tea", "description": "Tea.", "capabilities": {"tools": ["tools/tea.rhai"]}}"#,
+    );
+    sh.write(
+        "user/plugins/tea/tools/tea.rhai",
+        "/// Steep tea. Use it when someone is thirsty.\n/// @local\nfn steep() { 1 }\n",
+    );
     let elsewhere = Shell::new();
-    let outside = elsewhere.write("fresh.rhai", "/// Be fresh. Use it when freshness is wanted.\n/// @local\nfn fresh() { 1 }\n");
-    let taken = elsewhere.write("taken.rhai", "/// Steep tea. Use it when someone is thirsty.\n/// @local\nfn steep() { 1 }\n");
+    let outside =
+        elsewhere.write("fresh.rhai", "/// Be fresh. Use it when freshness is wanted.\n/// @local\nfn fresh() { 1 }\n");
+    let taken =
+        elsewhere.write("taken.rhai", "/// Steep tea. Use it when someone is thirsty.\n/// @local\nfn steep() { 1 }\n");
     let rows: [(&str, i32, &str); 16] = [
         ("user/tools/cellar.rhai", 0, "ok      user/tools/cellar.rhai"),
         ("cellar", 0, "ok"),
@@ -277,6 +304,9 @@ fn a_bad_script_is_refused_with_its_place_and_the_rest_loads() {
         assert!(listed.as_array().unwrap().iter().any(|d| d["severity"] == "error"), "{listed}");
         sh.run(&["call", "good"]).ends(0);
     }
-    sh.write("user/tools/bad.rhai", b"\xef\xbb\xbf/// Be a file with a mark. Use it when an editor adds one.\n/// @local\nfn marked() { 1 }\n");
+    sh.write(
+        "user/tools/bad.rhai",
+        b"\xef\xbb\xbf/// Be a file with a mark. Use it when an editor adds one.\n/// @local\nfn marked() { 1 }\n",
+    );
     sh.run(&["check", "user/tools/bad.rhai"]).ends(0);
 }
