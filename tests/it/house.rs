@@ -64,6 +64,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("chat", &["base", "store", "net", "model", "service", "script", "host", "plugin", "tool"]),
     ("agent", &["base", "store", "net", "model", "service", "script", "host", "plugin", "tool", "chat"]),
     ("room", &["base", "store", "service", "plugin", "tool"]),
+    ("trial", &["app", "base", "store", "net", "model", "service", "script", "host", "plugin", "tool"]),
     ("http", &["app", "docs", "base", "store", "net", "model", "service", "script", "host", "plugin", "tool", "chat", "agent", "room"]),
     ("mcp", &["app", "docs", "base", "store", "net", "model", "service", "script", "host", "plugin", "tool", "chat", "agent", "room"]),
     ("cli", &["app", "docs", "base", "store", "net", "model", "service", "script", "host", "plugin", "tool", "chat", "agent", "room", "doors", "trial"]),
@@ -100,6 +101,35 @@ fn a_room_uses_only_the_rooms_below_it() {
         }
     }
     assert!(wrong.is_empty(), "layers are crossed upward:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_page_on_architecture_shows_the_rooms_as_they_are_held() {
+    let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let exists = |room: &str| root().join("src").join(room).is_dir() || root().join("src").join(format!("{room}.rs")).is_file();
+    let quoted = |names: &[&str]| names.iter().filter(|n| exists(n)).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" ");
+    let rows: Vec<String> = MAY_USE
+        .iter()
+        .filter(|(room, _)| exists(room))
+        .map(|(room, allowed)| format!("| `{room}` | {} |", quoted(allowed)).replace("|  |", "| |"))
+        .collect();
+    let missing: Vec<&String> = rows.iter().filter(|row| !page.lines().any(|line| line == row.as_str())).collect();
+    assert!(missing.is_empty(), "docs/architecture.md lacks these rows:\n{missing:#?}");
+}
+
+#[test]
+fn every_test_that_a_page_names_is_there() {
+    let functions: String = ["src", "tests"].iter().flat_map(|folder| sources(folder)).map(|(_, text)| text).collect();
+    let mut wrong = Vec::new();
+    for page in fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_file()) {
+        let text = fs::read_to_string(&page).unwrap();
+        // A name in back-ticks with five words or more is a test's.
+        let names = text.split('`').skip(1).step_by(2).filter(|name| {
+            name.matches('_').count() >= 4 && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        });
+        wrong.extend(names.filter(|n| !functions.contains(&format!("fn {n}("))).map(|n| format!("{}: {n}", page.display())));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
