@@ -8,7 +8,7 @@ use super::resolver::Resolver;
 use crate::base::error::{Error, Kind};
 use rhai::packages::{Package, StandardPackage};
 use rhai::{
-    Array, Blob, Dynamic, Engine, FnPtr, ImmutableString, LexError, Map, NativeCallContext, OptimizationLevel, Token, Variant,
+    Array, Blob, Dynamic, Engine, FnPtr, FuncRegistration, ImmutableString, LexError, Map, NativeCallContext, OptimizationLevel, Token, Variant,
 };
 
 /// Depth of function calls, shared with nested tool calls.
@@ -129,7 +129,16 @@ fn register_language(engine: &mut Engine) {
 fn log_value<T: Variant + Clone>(engine: &mut Engine, name: &str, level: &'static str) {
     engine.register_fn(name, move |call: NativeCallContext, value: T| -> ImmutableString {
         if let Ok(ctx) = ctx::any(&call) {
-            ctx.sink.log(level, &Dynamic::from(value).to_string());
+            let value = Dynamic::from(value);
+            // What holds others asks for room first.
+            let text = if let Some(items) = value.read_lock::<Array>() {
+                super::value::printed_array(&items)
+            } else if let Some(map) = value.read_lock::<Map>() {
+                super::value::printed_map(&map)
+            } else {
+                value.to_string().into()
+            };
+            ctx.sink.log(level, &text);
         }
         ImmutableString::new()
     });
@@ -144,6 +153,12 @@ const VALUE: usize = size_of::<Dynamic>();
 /// The language's natives that make much out of little ask the memory budget first. (`+` and `+=` can at most double
 /// what is there, which the hook sees at the next operation.)
 fn register_checked(engine: &mut Engine) {
+    for name in ["to_string", "to_debug"] {
+        // Pure, or a constant could not be printed.
+        let pure = || FuncRegistration::new(name).with_purity(true).in_global_namespace();
+        pure().register_into_engine(engine, |array: &mut Array| super::value::printed_array(array));
+        pure().register_into_engine(engine, |map: &mut Map| super::value::printed_map(map));
+    }
     engine.register_fn("blob", |call: NativeCallContext, len: i64| -> Res<Blob> {
         control::reserve(len_of(len)).or_raise(&call)?;
         Ok(vec![0; len_of(len)])

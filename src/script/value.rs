@@ -197,6 +197,54 @@ fn json_at(value: &Dynamic, place: &Place, meter: &mut Meter) -> Result<Value> {
     Err(place.unfit(&format!("a value of type {}", type_name(value))))
 }
 
+/// An array as the language prints it. The memory budget is asked first, since a text that stands in it a thousand times is
+/// there once and printed a thousand times. What is too large or nests too deep prints as an ellipsis: where printing throws,
+/// the language prints all of it after all, and a call over its budget ends at its next step anyway.
+#[must_use]
+pub fn printed_array(items: &Array) -> ImmutableString {
+    if has_room(size_of_items(items, 0)) { format!("{items:?}").into() } else { "…".into() }
+}
+
+/// A map as the language prints it; see [`printed_array`].
+#[must_use]
+pub fn printed_map(map: &Map) -> ImmutableString {
+    if has_room(size_of_entries(map, 0)) { format!("#{map:?}").into() } else { "…".into() }
+}
+
+fn has_room(size: Option<usize>) -> bool {
+    size.is_some_and(|size| control::reserve(size.saturating_mul(2)).is_ok())
+}
+
+/// About how many bytes a value takes when it is printed; `None` where it nests too deep.
+fn printed_size(value: &Dynamic, depth: usize) -> Option<usize> {
+    if let Some(text) = value.read_lock::<ImmutableString>() {
+        return Some(text.len() + 4);
+    }
+    if let Some(items) = value.read_lock::<Array>() {
+        return size_of_items(&items, depth + 1);
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        return size_of_entries(&map, depth + 1);
+    }
+    Some(value.read_lock::<Blob>().map_or(24, |blob| blob.len().saturating_mul(3)))
+}
+
+fn size_of_items(items: &Array, depth: usize) -> Option<usize> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    items.iter().try_fold(2, |sum: usize, item| Some(sum.saturating_add(printed_size(item, depth)?)))
+}
+
+fn size_of_entries(map: &Map, depth: usize) -> Option<usize> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    map.iter().try_fold(3, |sum: usize, (key, item)| {
+        Some(sum.saturating_add(key.len() + 8).saturating_add(printed_size(item, depth)?))
+    })
+}
+
 /// The name of a value's type as scripts know it: of a type of the host, without the rooms it lives in.
 #[must_use]
 pub fn type_name(value: &Dynamic) -> &str {
@@ -335,6 +383,25 @@ mod tests {
         let control = control::Control::start(control::Budget { memory: 8 << 20, ..control::Budget::CALL });
         let _running = control::enter(control);
         assert_eq!(to_json(&many).unwrap_err().kind(), Kind::Quota);
+    }
+
+    #[test]
+    fn printing_is_the_language_s_own_and_ends_before_it_explodes() {
+        let mut map = Map::new();
+        map.insert("a".into(), Dynamic::from_array(vec![Dynamic::UNIT, 1.5.into(), "x\"".into(), 'c'.into()]));
+        assert_eq!(printed_map(&map), r#"#{"a": [(), 1.5, "x\"", 'c']}"#);
+        let text = ImmutableString::from("x".repeat(1 << 20));
+        let many = vec![Dynamic::from(text); 100];
+        let control = control::Control::start(control::Budget { memory: 8 << 20, ..control::Budget::CALL });
+        let running = control::enter(control.clone());
+        assert_eq!(printed_array(&many), "…");
+        assert_eq!(control.stopped(), control::Stop::Memory);
+        drop(running);
+        let mut deep = Dynamic::UNIT;
+        for _ in 0..1000 {
+            deep = Dynamic::from_array(vec![deep]);
+        }
+        assert_eq!(printed_array(&vec![deep]), "…");
     }
 
     #[test]
