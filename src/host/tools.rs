@@ -128,7 +128,8 @@ mod api {
         Ok(registry(&ctx).or_raise(&call)?.scope(name).map_or(Dynamic::UNIT, Into::into))
     }
 
-    /// Asks for a reload of this plugin after the call; at most one in 5 s is done.
+    /// Asks for a reload of this plugin, which begins at once and serves later calls; this call goes on with what it has.
+    /// Within 5 s of the last one nothing happens.
     ///
     /// ```rhai
     /// assert_eq(tools::reload_self(), ());

@@ -20,6 +20,6 @@ pub trait Tools: Send + Sync {
     /// The scope that a tool needs, if any.
     fn scope(&self, name: &str) -> Option<String>;
 
-    /// Asks for a reload of `plugin` soon, after the call that asks. Returns at once.
+    /// Asks for a reload of `plugin` soon, after the call that asks; within 5 s of the last one nothing happens. Returns at once.
     fn reload(&self, plugin: &str);
 }

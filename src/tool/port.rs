@@ -5,7 +5,11 @@ use super::registry::Snapshot;
 use super::toolset::{self, Catalog, Entry};
 use crate::service::ports::Tools;
 use serde_json::Value;
-use std::sync::{Arc, Weak};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// A plugin is loaded again at most once in this time at its own wish.
+const BETWEEN_RELOADS_MS: i64 = 5_000;
 
 /// Asks for a reload of a plugin, soon.
 type Reload = Box<dyn Fn(&str) + Send + Sync>;
@@ -15,13 +19,15 @@ pub struct ToolsPort {
     // The dispatcher owns the services, which own this port.
     dispatcher: Weak<Dispatcher>,
     reload: Reload,
+    /// When each plugin's wish was last followed.
+    reloaded: Mutex<HashMap<String, i64>>,
 }
 
 impl ToolsPort {
     /// A port over `dispatcher`; `reload` is told the plugin that wants to be loaded again.
     #[must_use]
     pub fn new(dispatcher: &Arc<Dispatcher>, reload: impl Fn(&str) + Send + Sync + 'static) -> ToolsPort {
-        ToolsPort { dispatcher: Arc::downgrade(dispatcher), reload: Box::new(reload) }
+        ToolsPort { dispatcher: Arc::downgrade(dispatcher), reload: Box::new(reload), reloaded: Mutex::default() }
     }
 
     fn with<T: Default>(&self, ask: impl FnOnce(&Catalog) -> T) -> T {
@@ -85,6 +91,16 @@ impl Tools for ToolsPort {
     }
 
     fn reload(&self, plugin: &str) {
+        let Some(dispatcher) = self.dispatcher.upgrade() else { return };
+        let now = dispatcher.services().clock.unix_ms();
+        {
+            let mut reloaded = self.reloaded.lock().unwrap_or_else(PoisonError::into_inner);
+            // A clock that was set back counts as time gone by.
+            if reloaded.get(plugin).is_some_and(|last| (0..BETWEEN_RELOADS_MS).contains(&(now - last))) {
+                return;
+            }
+            reloaded.insert(plugin.to_owned(), now);
+        }
         (self.reload)(plugin);
     }
 }
