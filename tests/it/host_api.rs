@@ -241,6 +241,7 @@ fn server() -> u16 {
                     json!({"method": method, "body": body, "note": note}).to_string(),
                 ),
                 "/moved" => ("302 Found", "location: /greeting?name=moved\r\n", String::new()),
+                "/away" => ("302 Found", "location: http://127.0.0.1:9/\r\n", String::new()),
                 "/big" => ("200 OK", "", "x".repeat(100_000)),
                 "/slow" => {
                     kept.push(stream);
@@ -258,11 +259,11 @@ fn server() -> u16 {
 }
 
 /// A host that was started over many small plugins.
-struct Bench(World);
+pub struct Bench(pub World);
 
 /// What a plugin finds when it is called.
 #[derive(Clone, Copy, PartialEq)]
-enum Given {
+pub enum Given {
     /// Nothing: no file, no grant.
     Nothing,
     /// The files and the granted folder that the rows use.
@@ -272,7 +273,7 @@ enum Given {
 impl Bench {
     /// Starts a host over single-file plugins, names and texts, beside a tool `other`. In the texts `localhost:8080` becomes
     /// a server of this test.
-    fn start(given: Given, plugins: &[(String, String)]) -> Bench {
+    pub fn start(given: Given, plugins: &[(String, String)]) -> Bench {
         let port = server();
         let prepare = |root: &Path| {
             let write = |path: String, text: &str| {
@@ -300,7 +301,7 @@ impl Bench {
     }
 
     /// Calls the tool of that name: its text, or everything that is known about why it failed.
-    fn call(&self, name: &str) -> Result<String, String> {
+    pub fn call(&self, name: &str) -> Result<String, String> {
         let outcome = self.0.call(name, json!({}));
         if outcome.ok {
             return Ok(outcome.text);
@@ -313,7 +314,7 @@ impl Bench {
 }
 
 /// A file whose one tool runs these statements. The helpers of the prelude are no tools: they have no comment.
-fn tool(name: &str, statements: &str) -> String {
+pub fn tool(name: &str, statements: &str) -> String {
     format!(
         "{PRELUDE}\n/// Run a test. Use it in tests.\n/// @local\n/// @writes\nfn {name}() {{\n{statements}\n\"done\"\n}}\n"
     )

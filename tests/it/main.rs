@@ -5,6 +5,7 @@ mod cli;
 mod contain;
 mod guide;
 mod host_api;
+mod host_rules;
 mod house;
 mod http;
 mod lasting;
