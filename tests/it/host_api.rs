@@ -79,6 +79,7 @@ const ROWS: &[(&str, &str)] = &[
     ("log::warn/1", r#"log::warn("x")"#),
     ("log::warn/2", r#"log::warn("x", #{n: 1})"#),
     ("math::convert/2", r#"math::convert("5 km", "m")"#),
+    ("math::convert/3", r#"math::convert("5 km", "miles", #{precision: 3})"#),
     ("math::evaluate/1", r#"math::evaluate("1/3")"#),
     ("math::evaluate/2", r#"math::evaluate("1/3", #{precision: 5})"#),
     ("net::classify/1", r#"net::classify("printer.lan")"#),
