@@ -129,6 +129,34 @@ pub fn update(path: &Path, change: impl FnOnce(Option<Vec<u8>>) -> Result<Option
     })
 }
 
+/// A mark that something is at work, for as long as this value lives. Any number may hold it; it ends with its process too.
+#[derive(Debug)]
+pub struct Held(#[expect(dead_code, reason = "the lock goes with the file")] File);
+
+/// Puts the mark on `path`, which is made where it is missing. Never waits.
+///
+/// # Errors
+/// What the file system says, such as for a place that cannot be written.
+pub fn hold(path: &Path) -> Result<Held> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(|e| cannot("lock", path, &e))?;
+    // Somebody who looks whether it is held stands in the way for a moment only; then the mark is not worth a wait.
+    let _ = file.try_lock_shared();
+    Ok(Held(file))
+}
+
+/// Whether anybody holds the mark on `path` now, in this process or another.
+#[must_use]
+pub fn is_held(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))
+}
+
 /// Reads a whole file of at most `max_bytes`; a bigger one is refused by its size, before reading.
 ///
 /// # Errors
@@ -288,6 +316,21 @@ mod tests {
             fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn a_mark_is_seen_while_somebody_holds_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mark");
+        assert!(!is_held(&path));
+        let first = hold(&path).unwrap();
+        let second = hold(&path).unwrap();
+        assert!(is_held(&path));
+        drop(first);
+        assert!(is_held(&path));
+        drop(second);
+        assert!(!is_held(&path) && path.exists());
+        assert!(hold(&path.join("not/a/folder")).is_err());
     }
 
     #[test]

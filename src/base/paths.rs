@@ -158,6 +158,12 @@ impl Paths {
         self.user().join("lapidary.toml")
     }
 
+    /// Held by every host that stays, so that others can tell.
+    #[must_use]
+    pub fn host_mark(&self) -> PathBuf {
+        self.user().join(".host.mark")
+    }
+
     /// Earlier sources of one plugin.
     #[must_use]
     pub fn history_dir(&self, plugin: &str) -> PathBuf {

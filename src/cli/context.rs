@@ -2,6 +2,7 @@
 
 use crate::app::{Host, HostBuilder, Watching};
 use crate::base::error::{Error, Kind};
+use crate::base::file::{self, Held};
 use crate::base::paths::Paths;
 use crate::plugin::status::Status;
 use std::path::PathBuf;
@@ -110,12 +111,32 @@ impl Context {
         self.builder().watching(Watching::Off).brief().keep_history().start().map_err(Stop::NoHost)
     }
 
-    /// A host that stays: it follows files and keeps the history.
+    /// A host that stays: it follows files, keeps the history, and can be seen by other commands.
     ///
     /// # Errors
     /// [`Stop::NoHost`].
-    pub fn lasting_host(&self) -> Result<Host, Stop> {
-        self.builder().watching(Watching::On).keep_history().start().map_err(Stop::NoHost)
+    pub fn lasting_host(&self) -> Result<Lasting, Stop> {
+        Lasting::start(self.builder())
+    }
+}
+
+/// A host that stays, with its mark.
+pub struct Lasting {
+    /// The host.
+    pub host: Host,
+    /// A root that cannot be written has none.
+    _mark: Option<Held>,
+}
+
+impl Lasting {
+    /// Starts the host that `builder` describes, as one that stays.
+    ///
+    /// # Errors
+    /// [`Stop::NoHost`].
+    pub fn start(builder: HostBuilder) -> Result<Lasting, Stop> {
+        let host = builder.watching(Watching::On).keep_history().start().map_err(Stop::NoHost)?;
+        let mark = file::hold(&host.paths().host_mark()).ok();
+        Ok(Lasting { host, _mark: mark })
     }
 }
 

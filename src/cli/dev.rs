@@ -2,9 +2,9 @@
 //! the last call runs again against the new code.
 
 use super::call::{self, Progress};
-use super::context::{Context, Done, Stop, Verdict};
+use super::context::{Context, Done, Lasting, Stop, Verdict};
 use super::{print, settings};
-use crate::app::{Host, Watching};
+use crate::app::Host;
 use crate::base::error::Error;
 use crate::base::event::Event;
 use crate::base::paths::Paths;
@@ -57,7 +57,7 @@ impl Dev {
                 "programs use `lapidary serve` or `lapidary mcp`",
             ));
         }
-        let mut builder = cx.builder().watching(Watching::On).keep_history();
+        let mut builder = cx.builder();
         if let Some(path) = &self.path {
             let path = std::path::absolute(path).ok().filter(|p| p.exists()).ok_or_else(|| {
                 Stop::Failed(
@@ -69,7 +69,8 @@ impl Dev {
                 builder = builder.plugins_from(path);
             }
         }
-        let host = builder.start().map_err(Stop::NoHost)?;
+        let lasting = Lasting::start(builder)?;
+        let host = lasting.host.clone();
         if let Some(tool) = &self.replay
             && host.dispatcher().snapshot().get(tool).is_none()
         {

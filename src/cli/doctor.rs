@@ -68,6 +68,9 @@ impl Doctor {
             Ok(()) => {
                 writable(&paths, &mut found);
                 leftovers(&paths, &mut found);
+                if let (_, Some(e)) = crate::config::read(&paths) {
+                    found.error("settings", &e);
+                }
                 match started(cx) {
                     Ok((host, events)) => self.host(&host, events, &mut found),
                     Err(e) => found.error("host", &e),
@@ -90,7 +93,9 @@ impl Doctor {
 
     fn host(&self, host: &Host, events: Vec<Event>, found: &mut Findings) {
         for event in events {
-            if let Event::Notice { subject, message } = event {
+            if let Event::Notice { subject, message } = event
+                && subject != "user/lapidary.toml"
+            {
                 found.note("files", format!("{subject}: {message}"), "look at the file");
             }
         }
@@ -120,6 +125,11 @@ impl Doctor {
                 let mend = format!("lapidary grant {} {missing}", status.name);
                 found.note("grants", format!("{} asks for {missing} and does not have it", status.name), mend);
             }
+        }
+        if file::is_held(&host.paths().host_mark()) {
+            found.ok("host", "a host runs on this root; it and commands share its files under locks");
+        } else {
+            found.ok("host", "no host runs on this root now");
         }
         let off = statuses.iter().filter(|s| !s.enabled).count();
         let tools = host.dispatcher().snapshot().len();

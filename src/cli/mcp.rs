@@ -20,8 +20,9 @@ pub struct Mcp {
 
 impl Mcp {
     pub(super) fn run(&self, cx: &Context) -> Done {
-        let host = cx.lasting_host()?;
-        doors::mcp(&host, &McpOptions { chat: self.chat.clone(), toolset: self.toolset.clone() })
+        let lasting = cx.lasting_host()?;
+        let host = &lasting.host;
+        doors::mcp(host, &McpOptions { chat: self.chat.clone(), toolset: self.toolset.clone() })
             .map_err(Stop::NoHost)?;
         Ok(Verdict::Good)
     }

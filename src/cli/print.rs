@@ -4,11 +4,16 @@ use crate::base::error::Error;
 use crate::script::diagnostic::{Diagnostic, Severity};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 
-/// Writes a line to stdout. A reader that went away ends the program quietly, as `head` expects.
+/// Writes a line to stdout, for people. A reader that went away ends the program quietly, as `head` expects.
 pub fn line(text: impl Display) {
+    write(&visible(&text.to_string()));
+}
+
+fn write(text: &str) {
     let mut out = std::io::stdout().lock();
     if let Err(e) = writeln!(out, "{text}").and_then(|()| out.flush())
         && e.kind() == ErrorKind::BrokenPipe
@@ -19,15 +24,29 @@ pub fn line(text: impl Display) {
 
 /// Writes a line to stderr.
 pub fn note(text: impl Display) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", visible(&text.to_string()));
 }
 
 /// Writes one JSON value to stdout.
 pub fn json(value: &impl Serialize) {
     match serde_json::to_string(value) {
-        Ok(text) => line(text),
+        Ok(text) => write(&text),
         Err(e) => note(format_args!("error: cannot write JSON: {e}")),
     }
+}
+
+/// Names, descriptions and source lines come from strangers: what a terminal would obey is shown as a picture of itself.
+fn visible(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let picture = |c: char| match u32::from(c) {
+        code @ 0..=0x1f => char::from_u32(0x2400 + code).unwrap_or('\u{fffd}'),
+        0x7f => '\u{2421}',
+        _ => '\u{fffd}',
+    };
+    Cow::Owned(text.replace("\r\n", "\n").chars().map(|c| if is_obeyed(c) { picture(c) } else { c }).collect())
 }
 
 /// Whether a person reads stderr.
@@ -39,11 +58,8 @@ pub fn is_watched() -> bool {
 /// An error as people read it, on stderr.
 pub fn failure(error: &Error) {
     note(format_args!("error: {}", error.message()));
-    if let Some(hint) = error.hint_text() {
+    if let Some(hint) = error.hint_text().or(error.user_action()) {
         note(format_args!("  help: {hint}"));
-    }
-    if let Some(action) = error.user_action() {
-        note(format_args!("  you can: {action}"));
     }
     for fallback in error.fallbacks() {
         let when = if fallback.when.is_empty() { String::new() } else { format!(" ({})", fallback.when) };
@@ -191,6 +207,20 @@ mod tests {
         table.row(["a".into(), "1".into()]);
         table.row(["längst".into(), "100".into()]);
         assert_eq!(table.render(2), "  NAME      N\n  a         1\n  längst  100");
+    }
+
+    #[test]
+    fn a_terminal_is_never_told_what_to_do() {
+        let rows = [
+            ("plain\ttext\n", "plain\ttext\n"),
+            ("a\r\nb", "a\nb"),
+            ("\u{1b}[31mred\u{7}", "␛[31mred␇"),
+            ("a\rb\u{7f}\u{9b}", "a␍b␡\u{fffd}"),
+            ("čeština 日本", "čeština 日本"),
+        ];
+        for (text, shown) in rows {
+            assert_eq!(visible(text), shown);
+        }
     }
 
     #[test]

@@ -21,15 +21,16 @@ impl Serve {
         if self.open {
             return Err(Stop::not_yet("`--open`"));
         }
-        let host = cx.lasting_host()?;
+        let lasting = cx.lasting_host()?;
+        let host = &lasting.host;
         // A root that cannot be written still serves.
         if let Err(e) = crate::config::write_example(host.paths()) {
             tracing::debug!(reason = %e, "no example of the host's settings was written");
         }
         if !cx.json {
-            tell_problems(&host);
+            tell_problems(host);
         }
-        doors::serve(&host, &ServeOptions { addr: self.addr.clone() }, |opened| {
+        doors::serve(host, &ServeOptions { addr: self.addr.clone() }, |opened| {
             if cx.json {
                 print::json(
                     &json!({ "address": opened.address.to_string(), "mcp": format!("http://{}/mcp", opened.address) }),

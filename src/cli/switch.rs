@@ -2,6 +2,7 @@
 
 use super::context::{Context, Done, Verdict, known};
 use super::{info, print};
+use crate::base::file;
 use crate::plugin::set::Switch;
 use clap::Args;
 
@@ -65,7 +66,11 @@ impl Reload {
         }
         print::line(format_args!("{}: {}", self.plugin, info::disk_words(&status)));
         print::diagnostics(&status.diagnostics);
-        print::note("A host that runs on this root follows its files by itself; this command only looked at them.");
+        print::note(if file::is_held(&host.paths().host_mark()) {
+            "The host that runs on this root follows its files by itself; this command only looked at them."
+        } else {
+            "No host runs on this root, so nothing else was loaded; serve, dev and mcp follow files by themselves."
+        });
         Ok(Verdict::of(works))
     }
 }

@@ -504,7 +504,10 @@ fn the_reference_can_be_read_written_and_compared() {
 #[test]
 fn the_doctor_names_what_is_wrong_and_how_to_mend_it() {
     let sh = bench();
-    sh.run(&["doctor"]).ends(0).says("All is well");
+    sh.run(&["doctor"]).ends(0).says("All is well").says("no host runs");
+    sh.write("user/lapidary.toml", "[privacy\n");
+    sh.run(&["doctor"]).ends(1).says("user/lapidary.toml:1");
+    sh.write("user/lapidary.toml", "");
     sh.write("user/tools/broken.rhai", "fn broken(");
     sh.write("user/webui/plugins/dice.json", "{\"label\":");
     sh.write(

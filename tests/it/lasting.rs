@@ -41,10 +41,14 @@ fn dev_tells_each_save_shows_faults_and_runs_the_call_again() {
     dev.until("second: live 1, 1 tool");
     std::fs::remove_file(sh.path("user/tools/second.rhai")).unwrap();
     dev.until("second: gone");
+    sh.run(&["reload", "dice"]).ends(0).complains("The host that runs on this root");
+    sh.run(&["doctor"]).ends(1).says("a host runs on this root");
     sh.run(&["disable", "dice"]).ends(0);
     dev.until("dice: off");
     assert_eq!(dev.signal("INT"), 0);
-    // A host that stays keeps what went live.
+    // A host that stays keeps what went live, and is seen only while it stays.
+    sh.run(&["enable", "dice"]).ends(0);
+    sh.run(&["reload", "dice"]).ends(0).complains("No host runs on this root");
     sh.run(&["history", "dice"]).ends(0).says("2");
 }
 
