@@ -75,6 +75,21 @@ fn every_shipped_tool_says_what_it_does_when_to_use_it_and_where_it_belongs() {
 }
 
 #[test]
+fn every_shipped_manifest_fits_the_schema_that_editors_use() {
+    let schema = serde_json::from_str(&fs::read_to_string(project("docs/ref/plugin.schema.json")).unwrap()).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    for name in shipped().host.plugins().names() {
+        let path = project("scripts").join(&*name).join("plugin.json");
+        let manifest: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let wrong: Vec<String> = schema.iter_errors(&manifest).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        assert!(wrong.is_empty(), "{name}: {}", wrong.join("\n"));
+        // Editors find the schema from where the manifest lies.
+        let link = manifest["$schema"].as_str().unwrap();
+        assert!(path.parent().unwrap().join(link).is_file(), "{name}: {link}");
+    }
+}
+
+#[test]
 fn every_shipped_tool_answers() {
     let w = shipped();
     let mut left: Vec<String> = w.host.dispatcher().snapshot().iter().map(|t| t.spec.name.clone()).collect();
