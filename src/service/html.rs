@@ -1,15 +1,22 @@
 //! Pages as Markdown, text, links and elements: what `html::` does, over `htmd` and `scraper`.
-//! It fetches nothing; deep or huge pages end in an error, never in a crash.
+//! It fetches nothing. Every page is made tidy before it is parsed: deep or huge ones end in an error, never in a crash.
+
+mod table;
+mod tag;
+mod tidy;
 
 use crate::base::error::{Error, Kind, Result};
 use htmd::HtmlToMarkdown;
 use scraper::{ElementRef, Html, Node, Selector};
+use tidy::Purpose;
 use url::Url;
 
 /// The largest page, in bytes.
 pub const MAX: usize = 8 << 20;
 /// The deepest page. The parser's work grows with the depth for every tag, and the Markdown converter recurses.
-pub const MAX_DEPTH: usize = 512;
+pub const MAX_DEPTH: usize = tidy::MAX_DEPTH;
+/// Longest CSS selector, in bytes.
+pub const MAX_SELECTOR: usize = 1_000;
 /// Most elements that one selection gives.
 pub const MAX_ELEMENTS: usize = 10_000;
 
@@ -43,10 +50,11 @@ pub struct Element {
 /// # Errors
 /// `too_large` past [`MAX`] bytes or [`MAX_DEPTH`] elements deep.
 pub fn to_markdown(html: &str) -> Result<String> {
-    check_size(html)?;
-    let converter = HtmlToMarkdown::builder().skip_tags(SKIPPED.to_vec()).build();
-    let markdown = converter.convert(html).map_err(|e| Error::internal(format!("the page cannot be converted: {e}")))?;
-    Ok(markdown.trim().to_owned())
+    let page = tidied(html, Purpose::Markdown)?;
+    let converter = table::handled(HtmlToMarkdown::builder().skip_tags(SKIPPED.to_vec())).build();
+    let markdown =
+        converter.convert(&page).map_err(|e| Error::internal(format!("the page cannot be converted: {e}")))?;
+    Ok(table::without_marks(markdown.trim()))
 }
 
 /// The text that a reader would see, one line for each block.
@@ -54,8 +62,7 @@ pub fn to_markdown(html: &str) -> Result<String> {
 /// # Errors
 /// `too_large` past [`MAX`].
 pub fn text(html: &str) -> Result<String> {
-    check_size(html)?;
-    Ok(readable(Html::parse_document(html).root_element()))
+    Ok(readable(Html::parse_document(&tidied(html, Purpose::Page)?).root_element()))
 }
 
 /// Every link with a target, in order. With `base`, targets are made absolute and what is no URL is left out.
@@ -63,11 +70,13 @@ pub fn text(html: &str) -> Result<String> {
 /// # Errors
 /// `too_large` past [`MAX`], `invalid_arguments` for a base that is no URL.
 pub fn links(html: &str, base: Option<&str>) -> Result<Vec<Link>> {
-    check_size(html)?;
+    let page = tidied(html, Purpose::Page)?;
     let base = base
-        .map(|b| Url::parse(b).map_err(|_| Error::invalid("the base is no URL").hint("for example https://example.org/page")))
+        .map(|b| {
+            Url::parse(b).map_err(|_| Error::invalid("the base is no URL").hint("for example https://example.org/page"))
+        })
         .transpose()?;
-    let page = Html::parse_document(html);
+    let page = Html::parse_document(&page);
     // A page may say itself what its links are relative to.
     let base = base.map(|b| page_base(&page, &b).unwrap_or(b));
     let anchors = selector("a[href]")?;
@@ -90,9 +99,9 @@ pub fn links(html: &str, base: Option<&str>) -> Result<Vec<Link>> {
 /// # Errors
 /// `too_large` past [`MAX`], `invalid_arguments` for a selector that is none.
 pub fn select(html: &str, css: &str) -> Result<Vec<Element>> {
-    check_size(html)?;
+    let page = tidied(html, Purpose::Page)?;
     let wanted = selector(css)?;
-    let page = Html::parse_document(html);
+    let page = Html::parse_document(&page);
     let mut bytes = 0;
     let mut out = Vec::new();
     for element in page.select(&wanted).take(MAX_ELEMENTS) {
@@ -112,17 +121,17 @@ pub fn select(html: &str, css: &str) -> Result<Vec<Element>> {
     Ok(out)
 }
 
-fn check_size(html: &str) -> Result<()> {
+fn tidied(html: &str, purpose: Purpose) -> Result<String> {
     if html.len() > MAX {
         return Err(Error::new(Kind::TooLarge, format!("the page has {} bytes; at most {MAX} are taken", html.len())));
     }
-    if depth(html) > MAX_DEPTH {
-        return Err(Error::new(Kind::TooLarge, format!("the page nests deeper than {MAX_DEPTH} elements")));
-    }
-    Ok(())
+    tidy::tidy(html, purpose)
 }
 
 fn selector(css: &str) -> Result<Selector> {
+    if css.len() > MAX_SELECTOR {
+        return Err(Error::invalid(format!("the selector is longer than {MAX_SELECTOR} bytes")));
+    }
     Selector::parse(css).map_err(|_| {
         let shown: String = css.chars().take(60).flat_map(char::escape_debug).collect();
         Error::invalid(format!("`{shown}` is no CSS selector")).hint("for example \"table.prices td\"")
@@ -185,64 +194,45 @@ fn push_folded(out: &mut String, text: &str) {
 fn is_block(tag: &str) -> bool {
     matches!(
         tag,
-        "address" | "article" | "aside" | "blockquote" | "br" | "dd" | "div" | "dl" | "dt" | "fieldset" | "figcaption"
-            | "figure" | "footer" | "form" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "header" | "hr" | "li" | "main" | "nav"
-            | "ol" | "p" | "pre" | "section" | "table" | "tbody" | "td" | "th" | "thead" | "tr" | "ul" | "title" | "summary"
+        "address"
+            | "article"
+            | "aside"
+            | "blockquote"
+            | "br"
+            | "dd"
+            | "div"
+            | "dl"
+            | "dt"
+            | "fieldset"
+            | "figcaption"
+            | "figure"
+            | "footer"
+            | "form"
+            | "h1"
+            | "h2"
+            | "h3"
+            | "h4"
+            | "h5"
+            | "h6"
+            | "header"
+            | "hr"
+            | "li"
+            | "main"
+            | "nav"
+            | "ol"
+            | "p"
+            | "pre"
+            | "section"
+            | "table"
+            | "tbody"
+            | "td"
+            | "th"
+            | "thead"
+            | "tr"
+            | "ul"
+            | "title"
+            | "summary"
     )
-}
-
-/// Tags that never hold others, or that the parser closes by itself: they do not add up.
-const SHALLOW: [&str; 25] = [
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr", "p", "li",
-    "dt", "dd", "option", "tr", "td", "th", "thead", "tbody", "tfoot",
-];
-/// Tags whose content is text to the parser: what looks like tags inside is none.
-const RAW: [&str; 6] = ["script", "style", "textarea", "title", "xmp", "noframes"];
-
-/// How deep the elements may nest, told from the text alone and before anything is parsed. It may be too high, not too low:
-/// a `/>` closes an element only inside a drawing, and only until an HTML tag ends that.
-fn depth(html: &str) -> usize {
-    let bytes = html.as_bytes();
-    let (mut depth, mut deepest, mut at, mut in_drawing) = (0_usize, 0, 0, false);
-    while let Some(found) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| *b == b'<')) {
-        at += found + 1;
-        let rest = &html[at..];
-        if rest.starts_with("!--") {
-            at += rest.find("-->").unwrap_or(rest.len());
-            continue;
-        }
-        let closing = rest.starts_with('/');
-        let name = &rest[usize::from(closing)..];
-        let name = &name[..name.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(name.len())];
-        let name = name.to_ascii_lowercase();
-        if name.is_empty() || SHALLOW.contains(&name.as_str()) {
-            in_drawing &= name.is_empty();
-            continue;
-        }
-        if closing {
-            depth = depth.saturating_sub(1);
-            in_drawing &= name != "svg" && name != "math";
-            continue;
-        }
-        let end = rest.find('>').unwrap_or(rest.len());
-        if in_drawing && is_block(&name) {
-            in_drawing = false;
-        }
-        if in_drawing && rest[..end].ends_with('/') {
-            continue;
-        }
-        in_drawing |= name == "svg" || name == "math";
-        if RAW.contains(&name.as_str()) && !in_drawing {
-            let close = format!("</{name}");
-            let after = &rest.as_bytes()[end..];
-            let stop = after.windows(close.len()).position(|w| w.eq_ignore_ascii_case(close.as_bytes()));
-            at += end + stop.map_or(after.len(), |s| s + 1);
-            continue;
-        }
-        depth += 1;
-        deepest = deepest.max(depth);
-    }
-    deepest
 }
 
 #[cfg(test)]
@@ -292,9 +282,27 @@ mod tests {
     }
 
     #[test]
+    fn a_cell_is_as_wide_as_it_is_and_no_wider_than_its_column() {
+        let page =
+            format!("<table><tr><th>{}</th></tr>{}</table>", "x".repeat(100_000), "<tr><td>y</td></tr>".repeat(2_000));
+        let markdown = to_markdown(&page).unwrap();
+        assert!(markdown.len() < 200_000, "{}", markdown.len());
+    }
+
+    #[test]
     fn deep_and_huge_pages_are_refused_before_they_are_parsed() {
         let deep = |open: &str| open.repeat(20_000);
-        for bomb in ["<div>", "<b>", "<foo>", "<foo/>", "<svg><div><foo/>", "<a-b>", "<DIV x='>'>"] {
+        for bomb in [
+            "<div>",
+            "<b>",
+            "<foo>",
+            "<foo/>",
+            "<svg><div><foo/>",
+            "<a-b>",
+            "<DIV x='>'>",
+            "<div></x>",
+            "<div><object></div>",
+        ] {
             let page = deep(bomb);
             assert_eq!(to_markdown(&page).unwrap_err().kind(), Kind::TooLarge, "{bomb}");
             assert_eq!(text(&page).unwrap_err().kind(), Kind::TooLarge, "{bomb}");
