@@ -4,7 +4,7 @@
 use crate::base::clock::Clock;
 use crate::base::error::{Error, Result};
 use jiff::civil::{Date, DateTime};
-use jiff::fmt::temporal::Pieces;
+use jiff::fmt::temporal::{DateTimeParser, Pieces};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Unit, ZonedDateTime};
 
@@ -34,7 +34,8 @@ pub fn from_unix_ms(unix_ms: i64) -> Option<String> {
 /// # Errors
 /// `not_found` for a zone that does not exist.
 pub fn now(clock: &Clock, zone: Option<&str>) -> Result<String> {
-    let at = Timestamp::from_millisecond(clock.unix_ms()).map_err(|e| Error::internal(format!("the clock is off: {e}")))?;
+    let at =
+        Timestamp::from_millisecond(clock.unix_ms()).map_err(|e| Error::internal(format!("the clock is off: {e}")))?;
     Ok(show(&at.to_zoned_datetime(zone_of(zone)?)))
 }
 
@@ -54,8 +55,9 @@ pub fn parse(text: &str, zone: Option<&str>) -> Result<String> {
 /// `invalid_arguments` for a text that is no time or a pattern that is none.
 pub fn format(text: &str, pattern: &str) -> Result<String> {
     let at = read(text, None)?;
-    jiff::fmt::strtime::format(pattern, &at)
-        .map_err(|_| Error::invalid(format!("`{}` is no pattern", clip(pattern))).hint("for example \"%Y-%m-%d %H:%M\""))
+    jiff::fmt::strtime::format(pattern, &at).map_err(|_| {
+        Error::invalid(format!("`{}` is no pattern", clip(pattern))).hint("for example \"%Y-%m-%d %H:%M\"")
+    })
 }
 
 /// Adds a span: `1h 30m`, `2 days`, `-3 weeks`, `P1DT2H`. Days and longer follow the calendar of the text's zone, where it
@@ -65,13 +67,11 @@ pub fn format(text: &str, pattern: &str) -> Result<String> {
 /// `invalid_arguments` for a text that is no time, a span that is none, or a result beyond the year 9999.
 pub fn add(text: &str, span: &str) -> Result<String> {
     let at = read(text, None)?;
-    let span: Span = span
-        .trim()
-        .parse()
-        .map_err(|_| Error::invalid(format!("`{}` is no span of time", clip(span))).hint("for example \"1h 30m\", \"2 days\" or \"P1D\""))?;
-    let moved = at
-        .checked_add(span)
-        .map_err(|_| Error::invalid("the result is beyond the years that can be told"))?;
+    let span: Span = span.trim().parse().map_err(|_| {
+        Error::invalid(format!("`{}` is no span of time", clip(span)))
+            .hint("for example \"1h 30m\", \"2 days\" or \"P1D\"")
+    })?;
+    let moved = at.checked_add(span).map_err(|_| Error::invalid("the result is beyond the years that can be told"))?;
     Ok(show(&moved))
 }
 
@@ -81,9 +81,7 @@ pub fn add(text: &str, span: &str) -> Result<String> {
 /// `invalid_arguments` for a text that is no time.
 pub fn diff(a: &str, b: &str) -> Result<Diff> {
     let (from, to) = (read(a, None)?.timestamp(), read(b, None)?.timestamp());
-    let span = from
-        .until((Unit::Hour, to))
-        .map_err(|_| Error::invalid("the difference is too large to be told"))?;
+    let span = from.until((Unit::Hour, to)).map_err(|_| Error::invalid("the difference is too large to be told"))?;
     let seconds = (to.as_nanosecond() - from.as_nanosecond()) as f64 / 1e9;
     let text = if span.is_zero() { "0s".to_owned() } else { format!("{span:#}") };
     Ok(Diff { seconds, text })
@@ -114,7 +112,15 @@ fn zone_of(name: Option<&str>) -> Result<TimeZone> {
     if name.eq_ignore_ascii_case("local") {
         return Ok(TimeZone::system());
     }
-    TimeZone::get(name).map_err(|_| {
+    // Nothing but what stands in names and offsets reaches the database, which may look into folders.
+    let plain = name.len() <= 64
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'+' | b'-' | b'/' | b':'));
+    let found = match plain {
+        true if name.starts_with(['+', '-']) => DateTimeParser::new().parse_time_zone(name).ok(),
+        true => TimeZone::get(name).ok(),
+        false => None,
+    };
+    found.ok_or_else(|| {
         let wanted = name.to_lowercase().replace(' ', "_");
         let close: Vec<String> =
             zones().into_iter().filter(|z| wanted.len() >= 3 && z.to_lowercase().contains(&wanted)).take(3).collect();
@@ -131,8 +137,9 @@ fn read(text: &str, zone: Option<&str>) -> Result<ZonedDateTime> {
     let text = text.trim();
     let own = zone_of(zone)?;
     let wanted = zone.map(|_| own.clone());
-    let at = read_as_written(text, own)
-        .ok_or_else(|| Error::invalid(format!("`{}` is no point in time", clip(text))).hint("for example 2026-11-30T14:00:00+01:00"))?;
+    let at = read_as_written(text, own).ok_or_else(|| {
+        Error::invalid(format!("`{}` is no point in time", clip(text))).hint("for example 2026-11-30T14:00:00+01:00")
+    })?;
     Ok(match wanted {
         Some(zone) => at.with_time_zone(zone),
         None => at,
@@ -145,10 +152,12 @@ fn read_as_written(text: &str, zone: TimeZone) -> Option<ZonedDateTime> {
     {
         return Timestamp::from_second(seconds).ok().map(|t| t.to_zoned_datetime(zone));
     }
-    if text.contains('[')
-        && let Ok(at) = text.parse::<ZonedDateTime>()
-    {
-        return Some(at);
+    if let Some(at) = fraction_of_seconds(text) {
+        return Some(at.to_zoned_datetime(zone));
+    }
+    if text.contains('[') {
+        // Nothing else may read it: an offset that its zone never had is an error, not a choice.
+        return text.parse::<ZonedDateTime>().ok();
     }
     if let Ok(at) = text.parse::<Timestamp>() {
         // The offset as it was written, so that the text comes back as it went in.
@@ -158,8 +167,23 @@ fn read_as_written(text: &str, zone: TimeZone) -> Option<ZonedDateTime> {
     if let Ok(at) = jiff::fmt::rfc2822::parse(text) {
         return Some(at);
     }
-    let civil = text.parse::<DateTime>().or_else(|_| text.parse::<Date>().map(|d| d.to_datetime(jiff::civil::Time::midnight()))).ok()?;
+    let civil = text
+        .parse::<DateTime>()
+        .or_else(|_| text.parse::<Date>().map(|d| d.to_datetime(jiff::civil::Time::midnight())))
+        .ok()?;
     civil.to_zoned_datetime(zone).ok()
+}
+
+/// Seconds since 1970 with a fraction, such as `1796047200.25`.
+fn fraction_of_seconds(text: &str) -> Option<Timestamp> {
+    let (whole, fraction) = text.trim_start_matches('-').split_once('.')?;
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) {
+        return None;
+    }
+    let nanos: String = fraction.chars().chain(std::iter::repeat('0')).take(9).collect();
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    Timestamp::new(whole.parse::<i64>().ok()?.checked_mul(i64::from(sign))?, nanos.parse::<i32>().ok()? * sign).ok()
 }
 
 /// RFC 3339, with `Z` for UTC and fractions only where there are any.
@@ -200,13 +224,36 @@ mod tests {
             ("0", None, "1970-01-01T00:00:00Z"),
             ("1796047200", None, "2026-11-30T14:00:00Z"),
             ("-1", None, "1969-12-31T23:59:59Z"),
+            ("-1.5", None, "1969-12-31T23:59:58.5Z"),
+            ("1796047200.25", Some("Europe/Prague"), "2026-11-30T15:00:00.25+01:00"),
+            ("2026-11-30 14:00", Some("+02:00"), "2026-11-30T14:00:00+02:00"),
+            ("2026-11-30T14:00:00Z", Some("-0330"), "2026-11-30T10:30:00-03:30"),
+            // Skipped and repeated at a change of the clocks.
+            ("2026-03-29 02:30", Some("Europe/Prague"), "2026-03-29T03:30:00+02:00"),
+            ("2026-10-25 02:30", Some("Europe/Prague"), "2026-10-25T02:30:00+02:00"),
+            ("2018-11-04", Some("America/Sao_Paulo"), "2018-11-04T01:00:00-02:00"),
             (" 2026-11-30 ", None, "2026-11-30T00:00:00Z"),
         ];
         for (text, zone, wanted) in rows {
             assert_eq!(parse(text, zone).unwrap(), wanted, "{text} {zone:?}");
         }
-        for bad in ["", "soon", "2026-13-01", "2026-02-30", "25:00", "2026-11-30T14:00:00+99:00", "99999999999999999999"] {
+        for bad in [
+            "",
+            "soon",
+            "2026-13-01",
+            "2026-02-30",
+            "25:00",
+            "2026-11-30T14:00:00+99:00",
+            "99999999999999999999",
+            "1.5.2",
+            "-",
+            "2026-07-01T14:00:00+01:00[Europe/Prague]",
+            "2026-07-01T14:00[Europe/Nowhere]",
+        ] {
             assert!(parse(bad, None).is_err(), "{bad}");
+        }
+        for bad in ["Nowhere", "../../etc/passwd", "/etc/passwd", "+99:00", "Europe/Prague\0", &"x".repeat(1000)] {
+            assert_eq!(parse("2026-11-30", Some(bad)).unwrap_err().code(), "not_found", "{bad:.20}");
         }
         let e = parse("2026-11-30", Some("Prague")).unwrap_err();
         assert!(e.hint_text().unwrap().contains("Europe/Prague"), "{e}");
