@@ -60,17 +60,20 @@ Start here:
 
 Exit codes: 0 fine, 1 what was asked about failed, 2 wrong usage, 3 the host could not start.";
 
+/// The heading of the options that every command has.
+const EVERYWHERE: &str = "Everywhere";
+
 #[derive(Parser)]
 #[command(name = "lapidary", version, about = ABOUT, after_help = AFTER, max_term_width = 100)]
 struct Cli {
-    /// The root folder [default: $LAPIDARY_ROOT, else the workshop around this folder, else the data folder of this user]
-    #[arg(long, global = true, value_name = "DIR")]
+    /// The root folder [default: $LAPIDARY_ROOT, the workshop around here, or this user's data folder]
+    #[arg(long, global = true, value_name = "DIR", help_heading = EVERYWHERE)]
     root: Option<PathBuf>,
     /// Print one JSON value on stdout, for programs
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     json: bool,
-    /// Log to stderr: error, warn, info, debug or trace; `debug,json` for JSON lines [default: $LAPIDARY_LOG, else nothing]
-    #[arg(long, global = true, value_name = "LEVEL")]
+    /// Log to stderr: error, warn, info, debug or trace; with `,json` as JSON lines [default: $LAPIDARY_LOG]
+    #[arg(long, global = true, value_name = "LEVEL", help_heading = EVERYWHERE)]
     log: Option<String>,
     #[command(subcommand)]
     command: Option<Command>,

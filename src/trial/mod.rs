@@ -110,7 +110,8 @@ pub fn run(options: &Options, told: &mut dyn FnMut(&Tested)) -> Result<Report> {
             }
         }
     }
-    let mut runner = Runner { root: &options.root, bench: Bench::default(), report: Report::default(), told };
+    let mut runner =
+        Runner { root: &options.root, known: &known, bench: Bench::default(), report: Report::default(), told };
     for subject in &subjects {
         match subject {
             Subject::Plugin(found) => runner.plugin(found),
@@ -124,7 +125,8 @@ pub fn run(options: &Options, told: &mut dyn FnMut(&Tested)) -> Result<Report> {
 /// Runs one script's tests from its text, as a script that stands for itself.
 pub fn run_text(name: &str, text: &str) -> Report {
     let root = Paths::at(std::env::temp_dir());
-    let mut runner = Runner { root: &root, bench: Bench::default(), report: Report::default(), told: &mut |_| {} };
+    let mut runner =
+        Runner { root: &root, known: &[], bench: Bench::default(), report: Report::default(), told: &mut |_| {} };
     runner.tests_of(
         &Recipe::alone(),
         "",
@@ -135,6 +137,7 @@ pub fn run_text(name: &str, text: &str) -> Report {
 
 struct Runner<'a> {
     root: &'a Paths,
+    known: &'a [Found],
     bench: Bench,
     report: Report,
     told: &'a mut dyn FnMut(&Tested),
@@ -164,7 +167,7 @@ impl Runner<'_> {
     }
 
     fn plugin(&mut self, found: &Found) {
-        let recipe = match Recipe::of(found, self.root) {
+        let recipe = match Recipe::of(found, self.root, self.known) {
             Ok(recipe) => recipe,
             Err(e) => {
                 return self.failed(&found.name, &found.place(), "its files", vec![unreadable(&found.place(), &e)]);
@@ -181,7 +184,7 @@ impl Runner<'_> {
         let shown = self.root.shown(path);
         let plugin = owner.map_or("", |f| f.name.as_str());
         let file = crate::base::file::read_capped(path, crate::script::program::MAX_SOURCE as u64);
-        let recipe = owner.map_or_else(|| Ok(Recipe::alone()), |found| Recipe::of(found, self.root));
+        let recipe = owner.map_or_else(|| Ok(Recipe::alone()), |found| Recipe::of(found, self.root, self.known));
         match (file, recipe) {
             (Ok(bytes), Ok(recipe)) => self.tests_of(&recipe, plugin, &recipe::TestFile { shown, bytes }),
             (Err(e), _) | (_, Err(e)) => self.failed(plugin, &shown, "its file", vec![unreadable(&shown, &e)]),

@@ -3,9 +3,11 @@
 
 use crate::base::error::{Error, Result, io};
 use crate::base::file::{self, confine};
+use crate::base::json;
 use crate::base::paths::Paths;
-use crate::plugin::discover::{self, Embedded, Found, Location, Origin};
+use crate::plugin::discover::{self, Embedded, Found, Location, MANIFEST, Origin};
 use crate::script::program::MAX_SOURCE;
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +18,13 @@ pub struct Recipe {
     /// Paths under the root, and what is there.
     files: Vec<(String, Vec<u8>)>,
     tests: Vec<TestFile>,
+}
+
+/// Whether a plugin's tests come along.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tests {
+    Taken,
+    Left,
 }
 
 /// A test script.
@@ -42,38 +51,58 @@ impl Recipe {
         Ok(Recipe { files, ..Recipe::alone() })
     }
 
-    /// A plugin's files as they are now, in the place of that kind of plugin.
+    /// A plugin's files as they are now, in the place of that kind of plugin, and beside it the plugins that it requires.
     ///
     /// # Errors
     /// What the file system says.
-    pub fn of(found: &Found, root: &Paths) -> Result<Recipe> {
+    pub fn of(found: &Found, root: &Paths, known: &[Found]) -> Result<Recipe> {
+        let mut recipe = Recipe { plugin: Some(found.name.clone()), ..Recipe::alone() };
+        let mut required = recipe.take(found, root, Tests::Taken)?;
+        let mut there = vec![found.name.clone()];
+        while let Some(name) = required.pop() {
+            if let Some(other) = known.iter().find(|f| f.name == name && !there.contains(&name)) {
+                there.push(name);
+                required.extend(recipe.take(other, root, Tests::Left)?);
+            }
+        }
+        // The root's own shared modules win over the embedded ones, in tests as everywhere.
+        modules(&root.stdlib(), "stdlib", 0, &mut recipe.files)?;
+        Ok(recipe)
+    }
+
+    /// Takes a plugin's files in; gives the names of the plugins that it requires.
+    fn take(&mut self, found: &Found, root: &Paths, tests: Tests) -> Result<Vec<String>> {
         let home = match (&found.location, found.origin) {
             (Location::File(_), _) => "user/tools".to_owned(),
             (_, Origin::Shipped) => format!("scripts/{}", found.name),
             _ => format!("user/plugins/{}", found.name),
         };
-        let mut files = Vec::new();
-        let mut tests = Vec::new();
+        let mut required = Vec::new();
         for path in discover::list_plugin_files(&Embedded, found)? {
-            let bytes = discover::read_plugin_file(&Embedded, found, &path)?;
-            if path.starts_with("tests/") && path.ends_with(".rhai") {
-                tests.push(TestFile { shown: found.shown(&path), bytes });
-            } else {
-                files.push((format!("{home}/{path}"), bytes));
+            let is_test = path.starts_with("tests/") && path.ends_with(".rhai");
+            if is_test && tests == Tests::Left {
+                continue;
             }
+            let bytes = discover::read_plugin_file(&Embedded, found, &path)?;
+            if is_test {
+                self.tests.push(TestFile { shown: found.shown(&path), bytes });
+                continue;
+            }
+            if path == MANIFEST {
+                required = requires(&bytes);
+            }
+            self.files.push((format!("{home}/{path}"), bytes));
         }
-        if let Location::File(script) = &found.location {
+        if let Location::File(script) = &found.location
+            && tests == Tests::Taken
+        {
             let beside = script.with_file_name("tests").join(script.file_name().unwrap_or_default());
             if beside.is_file() {
-                tests.push(TestFile {
-                    shown: root.shown(&beside),
-                    bytes: file::read_capped(&beside, MAX_SOURCE as u64)?,
-                });
+                let bytes = file::read_capped(&beside, MAX_SOURCE as u64)?;
+                self.tests.push(TestFile { shown: root.shown(&beside), bytes });
             }
         }
-        // The root's own shared modules win over the embedded ones, in tests as everywhere.
-        modules(&root.stdlib(), "stdlib", 0, &mut files)?;
-        Ok(Recipe { plugin: Some(found.name.clone()), files, tests })
+        Ok(required)
     }
 
     /// The plugin's own test scripts.
@@ -94,6 +123,13 @@ impl Recipe {
         }
         Ok(())
     }
+}
+
+/// Names in `requires_plugins`. A manifest that cannot be read says so when it is loaded.
+fn requires(manifest: &[u8]) -> Vec<String> {
+    let manifest = json::parse_file_text(manifest).unwrap_or_default();
+    let names = manifest.get("requires_plugins").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn modules(folder: &Path, key: &str, depth: usize, out: &mut Vec<(String, Vec<u8>)>) -> Result<()> {

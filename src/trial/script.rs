@@ -159,8 +159,10 @@ pub fn load_script(host: &Host, path: &Path, owner: Option<&Found>) -> Result<Ve
     let shown = host.paths().shown(path);
     let refuse = |e: &crate::base::error::Error| vec![Diagnostic::from_error("load", shown.as_str(), e)];
     let bytes = file::read_capped(path, MAX_SOURCE as u64).map_err(|e| refuse(&e))?;
-    let recipe =
-        owner.map_or_else(|| Ok(Recipe::alone()), |found| Recipe::of(found, host.paths())).map_err(|e| refuse(&e))?;
+    let known: Vec<Found> = host.plugins().names().iter().filter_map(|n| host.plugins().found(n)).collect();
+    let recipe = owner
+        .map_or_else(|| Ok(Recipe::alone()), |found| Recipe::of(found, host.paths(), &known))
+        .map_err(|e| refuse(&e))?;
     let world = World::make(&mut Bench::default(), &recipe)?;
     let loaded = world.load(&TestFile { shown, bytes })?;
     Ok(loaded.tests())

@@ -187,6 +187,32 @@ fn a_plugin_folder_is_tested_with_its_own_modules_and_shared_ones() {
 }
 
 #[test]
+fn a_plugin_that_it_requires_is_there_in_its_tests() {
+    let sh = Shell::new();
+    for (name, requires) in [("cup", r#"["tea", "nobody"]"#), ("tea", r#"["water", "cup"]"#), ("water", "[]")] {
+        sh.write(
+            &format!("user/plugins/{name}/plugin.json"),
+            format!(r#"{{"name": "{name}", "description": "A drink.", "requires_plugins": {requires}, "capabilities": {{"tools": ["tools/t.rhai"]}}}}"#),
+        );
+        sh.write(
+            &format!("user/plugins/{name}/tools/t.rhai"),
+            format!(
+                "/// Give {name}. Use it when someone is thirsty.\n/// @local\nfn give_{name}() {{ \"{name}\" }}\n"
+            ),
+        );
+    }
+    sh.write(
+        "user/plugins/cup/tests/a.rhai",
+        "fn test_all() { for name in [\"cup\", \"tea\", \"water\"] { assert_eq(tools::run(`give_${name}`, #{}), name); } }",
+    );
+    sh.write(
+        "user/plugins/water/tests/a.rhai",
+        "fn test_alone() { assert_throws(|| tools::run(\"give_tea\", #{}), \"not_found\"); }",
+    );
+    assert_eq!(run(&sh, &[], 0)["passed"], 2);
+}
+
+#[test]
 fn a_script_in_a_tests_folder_may_stand_for_itself() {
     let sh = Shell::new();
     let outside = Shell::new();
