@@ -697,7 +697,7 @@ fn comment_line(text: &str, line: usize, comments: &[&str]) -> usize {
 /// A value of a program's constant as text, for callers that only look.
 #[must_use]
 pub fn constant_text(program: &Program, name: &str) -> Option<String> {
-    program.constants.get(name).map(Dynamic::to_string)
+    program.constants.get(name).map(crate::script::language::show)
 }
 
 /// Says what loading a plugin came to nothing with, as one error.

@@ -5,6 +5,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::OnceLock;
 
+/// What an allocation takes beside the bytes it was asked for. It also keeps values that nest without end, which are
+/// small and need stack to drop, inside what `pool::STACK` bears.
+const EACH: i64 = 32;
+
 thread_local! {
     /// Bytes this thread holds: allocated minus freed. May be negative where it frees for others.
     static LIVE: Cell<i64> = const { Cell::new(0) };
@@ -24,17 +28,17 @@ pub struct CountingAllocator;
 // `const`-initialised thread-locals of a type without a destructor, so counting never allocates.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
+        count(layout.size() as i64 + EACH);
         // SAFETY: the caller's contract is the system allocator's.
         unsafe { System.alloc(layout) }
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
+        count(layout.size() as i64 + EACH);
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        count(-(layout.size() as i64));
+        count(-(layout.size() as i64 + EACH));
         // SAFETY: as above.
         unsafe { System.dealloc(ptr, layout) }
     }

@@ -1,7 +1,7 @@
 //! The budgets of one call: deadline, cancel, operations, memory. All are on by default.
 //! One flag is read at every operation; a timer thread raises it at the deadline, a caller to cancel.
 
-use super::alloc;
+use super::{alloc, pool};
 use crate::base::error::{Error, Kind, Result};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -159,21 +159,18 @@ impl Control {
         let budget = self.budget;
         match self.stopped() {
             Stop::No | Stop::Cancel => Error::new(Kind::Cancelled, "the call was cancelled"),
-            Stop::Deadline => Error::new(
-                Kind::Timeout,
-                format!("the call passed its deadline of {} s", seconds(budget.deadline)),
-            )
-            .hint("raise `limits.timeout_s` of the plugin (or `timeout_s` of the tool), or do less in one call"),
-            Stop::Memory => Error::new(
-                Kind::Quota,
-                format!("the call passed its memory budget of {} MiB", budget.memory >> 20),
-            )
-            .hint("raise `limits.memory_mb` of the plugin, or build less at once"),
-            Stop::Operations => Error::new(
-                Kind::Quota,
-                format!("the call passed its budget of {} operations", budget.operations),
-            )
-            .hint("raise `limits.operations` of the plugin, or use a native function for the heavy part"),
+            Stop::Deadline => {
+                Error::new(Kind::Timeout, format!("the call passed its deadline of {} s", seconds(budget.deadline)))
+                    .hint("raise `limits.timeout_s` of the plugin (or `timeout_s` of the tool), or do less in one call")
+            }
+            Stop::Memory => {
+                Error::new(Kind::Quota, format!("the call passed its memory budget of {} MiB", budget.memory >> 20))
+                    .hint("raise `limits.memory_mb` of the plugin, or build less at once")
+            }
+            Stop::Operations => {
+                Error::new(Kind::Quota, format!("the call passed its budget of {} operations", budget.operations))
+                    .hint("raise `limits.operations` of the plugin, or use a native function for the heavy part")
+            }
         }
     }
 
@@ -292,6 +289,19 @@ struct Current {
     operations: Cell<u64>,
     operations_cap: Cell<u64>,
     memory_cap: Cell<i64>,
+    /// Whose budgets the caps are: a nested call may have no more than what the calls around it have left.
+    operations_of: RefCell<Option<Arc<Control>>>,
+    memory_of: RefCell<Option<Arc<Control>>>,
+}
+
+impl Current {
+    /// Stops the call whose budget is used up, and the running one inside it.
+    fn over(&self, why: Stop) {
+        let owner = if why == Stop::Memory { &self.memory_of } else { &self.operations_of };
+        for control in [owner.borrow().as_ref(), self.control.borrow().as_ref()].into_iter().flatten() {
+            control.stop(why);
+        }
+    }
 }
 
 thread_local! {
@@ -300,6 +310,8 @@ thread_local! {
         operations: Cell::new(0),
         operations_cap: Cell::new(u64::MAX),
         memory_cap: Cell::new(i64::MAX),
+        operations_of: RefCell::new(None),
+        memory_of: RefCell::new(None),
     } };
 }
 
@@ -308,6 +320,8 @@ pub struct Running {
     outer: Option<Arc<Control>>,
     outer_operations_cap: u64,
     outer_memory_cap: i64,
+    outer_operations_of: Option<Arc<Control>>,
+    outer_memory_of: Option<Arc<Control>>,
     outer_peak: i64,
     live: i64,
     operations: u64,
@@ -327,13 +341,26 @@ pub fn enter(control: Arc<Control>) -> Running {
         let outer_operations_cap = c.operations_cap.get();
         let outer_memory_cap = c.memory_cap.get();
         let used = c.operations.get();
-        c.operations_cap.set(used.saturating_add(budget.operations).min(outer_operations_cap));
-        let memory = i64::try_from(budget.memory).unwrap_or(i64::MAX);
-        c.memory_cap.set(live.saturating_add(memory).min(outer_memory_cap));
+        let operations_cap = used.saturating_add(budget.operations);
+        let mut outer_operations_of = c.operations_of.borrow().clone();
+        if outer.is_none() || operations_cap < outer_operations_cap {
+            c.operations_cap.set(operations_cap);
+            outer_operations_of = c.operations_of.replace(Some(control.clone()));
+        }
+        let memory = pool::bears().map_or(budget.memory, |most| budget.memory.min(most));
+        let memory = i64::try_from(memory).unwrap_or(i64::MAX);
+        let memory_cap = live.saturating_add(memory);
+        let mut outer_memory_of = c.memory_of.borrow().clone();
+        if outer.is_none() || memory_cap < outer_memory_cap {
+            c.memory_cap.set(memory_cap);
+            outer_memory_of = c.memory_of.replace(Some(control.clone()));
+        }
         Running {
             outer,
             outer_operations_cap,
             outer_memory_cap,
+            outer_operations_of,
+            outer_memory_of,
             outer_peak: alloc::reset_peak(),
             live,
             operations: used,
@@ -363,6 +390,8 @@ impl Drop for Running {
             c.control.replace(self.outer.take());
             c.operations_cap.set(self.outer_operations_cap);
             c.memory_cap.set(self.outer_memory_cap);
+            c.operations_of.replace(self.outer_operations_of.take());
+            c.memory_of.replace(self.outer_memory_of.take());
         });
         alloc::restore_peak(self.outer_peak);
     }
@@ -383,9 +412,7 @@ pub fn tick() -> Stop {
             // A call thread only ever borrows this cell for an instant, so the flag is there to read.
             return c.control.borrow().as_ref().map_or(Stop::No, |control| control.stopped());
         };
-        if let Some(control) = c.control.borrow().as_ref() {
-            control.stop(over);
-        }
+        c.over(over);
         over
     })
 }
@@ -398,7 +425,7 @@ pub fn is_stopped() -> bool {
         let control = c.control.borrow();
         let Some(control) = control.as_ref() else { return false };
         if alloc::live() > c.memory_cap.get() {
-            control.stop(Stop::Memory);
+            c.over(Stop::Memory);
         }
         control.stopped() != Stop::No
     })
@@ -414,11 +441,49 @@ pub fn reserve(bytes: usize) -> Result<()> {
         let control = c.control.borrow();
         let Some(control) = control.as_ref() else { return Ok(()) };
         if alloc::live().saturating_add(want) > c.memory_cap.get() {
-            control.stop(Stop::Memory);
+            c.over(Stop::Memory);
         }
         // Without the counting allocator one native may still not ask for more than the whole budget.
         if u64::try_from(bytes).unwrap_or(u64::MAX) > control.budget.memory {
             control.stop(Stop::Memory);
+        }
+        if control.stopped() == Stop::No { Ok(()) } else { Err(control.error()) }
+    })
+}
+
+/// What may be held where no call is running, such as in a test or while starting.
+const WITHOUT_CALL: usize = 256 << 20;
+
+/// For natives that build something piece by piece: whether `more` bytes may join the `have` already there.
+/// Where not, the call is over at its next operation.
+#[must_use]
+pub fn may_hold(have: usize, more: usize) -> bool {
+    CURRENT.with(|c| {
+        let control = c.control.borrow();
+        let Some(control) = control.as_ref() else { return have.saturating_add(more) <= WITHOUT_CALL };
+        let over = alloc::live().saturating_add(i64::try_from(more).unwrap_or(i64::MAX)) > c.memory_cap.get();
+        let alone = u64::try_from(have.saturating_add(more)).unwrap_or(u64::MAX) > control.budget.memory;
+        if over {
+            c.over(Stop::Memory);
+        } else if alone {
+            control.stop(Stop::Memory);
+        }
+        control.stopped() == Stop::No
+    })
+}
+
+/// For natives that go over many values without a script's doing: counts `operations` at once.
+///
+/// # Errors
+/// The call's own stop, or `quota` when its operations are used up.
+pub fn work(operations: u64) -> Result<()> {
+    CURRENT.with(|c| {
+        let used = c.operations.get().saturating_add(operations);
+        c.operations.set(used);
+        let control = c.control.borrow();
+        let Some(control) = control.as_ref() else { return Ok(()) };
+        if used > c.operations_cap.get() {
+            c.over(Stop::Operations);
         }
         if control.stopped() == Stop::No { Ok(()) } else { Err(control.error()) }
     })

@@ -147,7 +147,8 @@ impl Diagnostic {
         }
         for frame in &self.stack {
             if frame.line > 0 {
-                let _ = writeln!(out, "  in {}() called at {}:{}:{}", frame.function, frame.file, frame.line, frame.column);
+                let _ =
+                    writeln!(out, "  in {}() called at {}:{}:{}", frame.function, frame.file, frame.line, frame.column);
             }
         }
         if let Some(hint) = &self.hint {
@@ -262,17 +263,18 @@ fn cause(fault: &EvalAltResult, ctx: &Ctx) -> Error {
     match fault {
         EvalAltResult::ErrorTerminated(..) => ctx.control.error(),
         EvalAltResult::ErrorRuntime(value, _) => thrown(value),
-        EvalAltResult::ErrorStackOverflow(_) => Error::new(
-            Kind::Quota,
-            format!("calls nest deeper than {}", super::engine::CALL_DEPTH),
-        )
-        .hint("a function that calls itself needs an end, or a loop instead"),
+        EvalAltResult::ErrorStackOverflow(_) => {
+            Error::new(Kind::Quota, format!("calls nest deeper than {}", super::engine::CALL_DEPTH))
+                .hint("a function that calls itself needs an end, or a loop instead")
+        }
         EvalAltResult::ErrorVariableNotFound(name, _) => {
             let error = Error::internal(format!("no variable `{name}` here"));
             if is_constant_below(name, ctx) {
                 error.hint(format!("`const {name}` stands further down: move it above its first use"))
             } else {
-                error.hint("check the spelling; only parameters, `let` of this function and top-level `const` are visible")
+                error.hint(
+                    "check the spelling; only parameters, `let` of this function and top-level `const` are visible",
+                )
             }
         }
         EvalAltResult::ErrorFunctionNotFound(signature, _) => function_not_found(signature),
@@ -327,7 +329,7 @@ fn thrown(value: &Dynamic) -> Error {
     if value.is_unit() {
         return Error::internal("the script threw nothing");
     }
-    Error::internal(value.to_string())
+    Error::internal(super::language::show(value))
 }
 
 fn function_not_found(signature: &str) -> Error {

@@ -5,6 +5,7 @@ pub mod control;
 pub mod ctx;
 pub mod diagnostic;
 pub mod engine;
+pub mod language;
 pub mod lint;
 pub mod module;
 pub mod pool;

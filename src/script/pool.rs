@@ -7,21 +7,33 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-/// Stack of a call thread: 6.1 MiB are touched at the depth limits, the rest is for natives. Virtual, so free.
-pub const STACK: usize = 16 << 20;
+/// Stack of a call thread. Calls and expressions at their limits touch 6.1 MiB; the rest is for dropping and copying
+/// values that nest as deep as the memory budget lets a script build them. Virtual, so free until it is touched.
+pub const STACK: usize = if cfg!(target_pointer_width = "64") { 1 << 30 } else { 64 << 20 };
+
+/// What to try where the system does not give that much.
+const STACKS: [usize; 3] = [STACK, 256 << 20, 64 << 20];
 
 const IDLE: Duration = Duration::from_secs(30);
 
 type Job = Box<dyn FnOnce() + Send>;
 
 thread_local! {
-    static IS_CALL_THREAD: Cell<bool> = const { Cell::new(false) };
+    /// The stack of this thread, where it is a call thread.
+    static CALL_STACK: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// Whether this thread has the stack that scripts need.
 #[must_use]
 pub fn is_call_thread() -> bool {
-    IS_CALL_THREAD.get()
+    CALL_STACK.get().is_some()
+}
+
+/// The most bytes of script values that this thread's stack bears: what nests deepest takes 1.7 bytes of stack for each
+/// byte that the budget counts. `None` on a thread that is no call thread.
+#[must_use]
+pub(super) fn bears() -> Option<u64> {
+    CALL_STACK.get().map(|stack| (stack as u64 - (8 << 20)) * 10 / 19)
 }
 
 /// Spawns a thread that counts as a call thread: a door's own reader, an agent, a bench.
@@ -32,10 +44,22 @@ pub fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> std::io::Result<std::thread::JoinHandle<T>> {
-    std::thread::Builder::new().name(name.to_owned()).stack_size(STACK).spawn(move || {
-        IS_CALL_THREAD.set(true);
-        work()
-    })
+    // A thread that does not come to be drops what it was given.
+    let work = Arc::new(Mutex::new(Some(work)));
+    let mut last = None;
+    for stack in STACKS {
+        let work = work.clone();
+        let spawned = std::thread::Builder::new().name(name.to_owned()).stack_size(stack).spawn(move || {
+            CALL_STACK.set(Some(stack));
+            let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+            work.expect("only one of the threads comes to be")()
+        });
+        match spawned {
+            Ok(handle) => return Ok(handle),
+            Err(e) => last = Some(e),
+        }
+    }
+    Err(last.unwrap_or_else(|| std::io::Error::other("no thread")))
 }
 
 /// The pool.
@@ -80,8 +104,15 @@ impl Pool {
         if grow {
             let pool = self.clone();
             if spawn("lapidary-call", move || pool.work()).is_err() {
-                // Out of threads: the ones that exist will come to it.
-                self.state().threads -= 1;
+                let mut state = self.state();
+                state.threads -= 1;
+                // Out of threads: the ones that exist will come to it. Where there are none, whoever waits is told by
+                // its job being dropped.
+                if state.threads == 0 {
+                    let lost = std::mem::take(&mut state.queue);
+                    drop(state);
+                    drop(lost);
+                }
             }
         }
         self.0.wake.notify_one();

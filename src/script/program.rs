@@ -1,16 +1,17 @@
 //! One compiled and once-evaluated file: the part that needs Rhai's volatile `internals`, kept in one place.
 //! It knows functions, constants and comments, not what they mean.
 
-use super::control;
+use super::control::{self, Stop};
 use super::ctx::{self, Ctx};
 use super::diagnostic::Diagnostic;
 use super::engine::CONSTANTS;
 use super::lint::{Import, Outline};
 use super::resolver::{self, Source};
+use super::value;
 use crate::base::error::{Error, Kind, Result};
 use rhai::{
-    AST, Dynamic, Engine, EvalAltResult, Expr, FnAccess, GlobalRuntimeState, Module, NativeCallContext, Position, Scope, Shared,
-    Stmt,
+    AST, Dynamic, Engine, EvalAltResult, Expr, FnAccess, GlobalRuntimeState, Module, NativeCallContext, Position,
+    Scope, Shared, Stmt,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +56,14 @@ impl Program {
     /// A program without anything: what stays behind when the real one is taken away.
     #[must_use]
     pub fn empty(source: Source) -> Program {
-        Program { source, module: Module::new().into(), constants: BTreeMap::new(), functions: Vec::new(), doc: String::new(), findings: Vec::new() }
+        Program {
+            source,
+            module: Module::new().into(),
+            constants: BTreeMap::new(),
+            functions: Vec::new(),
+            doc: String::new(),
+            findings: Vec::new(),
+        }
     }
 
     /// The function `name`; the first where there are several of different arity.
@@ -94,16 +102,9 @@ fn parsing(e: rhai::ParseError) -> Box<EvalAltResult> {
     }
 }
 
-/// Compiles, without running anything.
+/// Compiles a file with one more statement at its end, which sees every top-level constant: they are private to the file
+/// otherwise.
 pub(super) fn compile(engine: &Engine, source: &Source) -> Result<AST, Box<EvalAltResult>> {
-    let mut ast = engine.compile(&*source.text).map_err(parsing)?;
-    ast.set_source(&*source.name);
-    Ok(ast)
-}
-
-/// Compiles an entry file with one more statement at its end, which sees every top-level constant: they are private to
-/// the file otherwise.
-fn compile_entry(engine: &Engine, source: &Source) -> Result<AST, Box<EvalAltResult>> {
     let together = |tail: &str| {
         let ast = engine.compile_scripts_with_scope(&Scope::new(), [&*source.text, tail]).ok()?;
         let Some(Stmt::Expr(last)) = ast.statements().last() else { return None };
@@ -118,7 +119,7 @@ fn compile_entry(engine: &Engine, source: &Source) -> Result<AST, Box<EvalAltRes
                 Some(ast) => ast,
                 None => {
                     // An error is told as if nothing had been added; and a comment that is never closed swallowed the tail.
-                    let mut ast = compile(engine, source)?;
+                    let mut ast = engine.compile(&*source.text).map_err(parsing)?;
                     ast.combine(engine.compile(&tail).map_err(parsing)?);
                     ast
                 }
@@ -149,6 +150,9 @@ pub(super) fn evaluate(
         resolver::load(engine, ctx, &source.name, &key, *position)?;
     }
     let module = Module::eval_ast_as_new_raw(engine, &mut Scope::new(), &mut global, ast)?;
+    if let Some((name, _)) = module.iter_var().find(|(_, v)| value::depth_exceeds(v, value::MAX_DEPTH)) {
+        return Err(ctx::raise_at(&value::too_deep(&format!("`{name}`")), Position::NONE));
+    }
     Ok((module, outline.finish(ctx, source)))
 }
 
@@ -158,7 +162,7 @@ pub(super) fn evaluate(
 /// Rhai's error, to be rendered by `diagnostic`.
 pub fn load(engine: &Engine, ctx: &Arc<Ctx>, source: &Source) -> Result<Program, Box<EvalAltResult>> {
     ctx.imports.keep_source(source.clone());
-    let ast = compile_entry(engine, source)?;
+    let ast = compile(engine, source)?;
     let (module, mut findings) = evaluate(engine, ctx, &ast, source)?;
     findings.extend(ctx.imports.findings());
     Ok(Program {
@@ -220,7 +224,12 @@ pub struct Invocation<'a> {
 ///
 /// # Errors
 /// Rhai's error, to be rendered by `diagnostic`.
-pub fn invoke(engine: &Engine, program: &Program, ctx: &Arc<Ctx>, call: Invocation) -> Result<Dynamic, Box<EvalAltResult>> {
+pub fn invoke(
+    engine: &Engine,
+    program: &Program,
+    ctx: &Arc<Ctx>,
+    call: Invocation,
+) -> Result<Dynamic, Box<EvalAltResult>> {
     let mut global: GlobalRuntimeState = engine.new_global_runtime_state();
     global.lib.push(program.module.clone());
     global.tag = ctx::tag(ctx.clone());
@@ -245,6 +254,10 @@ pub fn invoke(engine: &Engine, program: &Program, ctx: &Arc<Ctx>, call: Invocati
             EvalAltResult::Exit(value, _) => Ok(value),
             _ => Ok(Dynamic::UNIT),
         },
+        // A native that was stopped as the last thing of the call has cut its result off.
+        Ok(_) if matches!(ctx.control.stopped(), Stop::Memory | Stop::Operations) => {
+            Err(ctx::raise_at(&ctx.control.error(), Position::NONE))
+        }
         other => other,
     }
 }

@@ -93,8 +93,12 @@ impl Imports {
         self.loading().sources.insert(format!("entry:{}", source.name), source);
     }
 
+    /// Keeps the constants of the entry file; those of modules stay in their modules.
     pub(super) fn keep_constants(&self, constants: impl Iterator<Item = (String, Dynamic)>) {
-        self.loading().constants = constants.collect();
+        let mut loading = self.loading();
+        if loading.stack.is_empty() {
+            loading.constants = constants.collect();
+        }
     }
 
     pub(super) fn take_constants(&self) -> BTreeMap<String, Dynamic> {
@@ -151,7 +155,13 @@ pub fn confine(path: &str) -> Result<String> {
 pub(super) struct Resolver;
 
 impl ModuleResolver for Resolver {
-    fn resolve(&self, _: &Engine, _: Option<&str>, path: &str, pos: Position) -> Result<Shared<Module>, Box<EvalAltResult>> {
+    fn resolve(
+        &self,
+        _: &Engine,
+        _: Option<&str>,
+        path: &str,
+        pos: Position,
+    ) -> Result<Shared<Module>, Box<EvalAltResult>> {
         Err(EvalAltResult::ErrorModuleNotFound(path.into(), pos).into())
     }
 

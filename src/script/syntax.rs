@@ -9,16 +9,21 @@ pub(super) fn explain(kind: &ParseErrorType, line: Option<&str>, column: usize) 
         ParseErrorType::TooManyFunctions => {
             return Error::new(Kind::TooLarge, "the file has too many functions and closures").hint("split it");
         }
-        ParseErrorType::ExprTooDeep => return Error::invalid("the expression nests too deep, or chains too much")
-            .hint("give the inner part a name with `let`, or a function of its own"),
+        ParseErrorType::ExprTooDeep => {
+            return Error::invalid("the expression nests too deep, or chains too much")
+                .hint("give the inner part a name with `let`, or a function of its own");
+        }
         ParseErrorType::BadInput(LexError::ImproperSymbol(word, _)) if word == "eval" => {
-            return Error::invalid("`eval` is off: a script cannot make code").hint("use a function, or a map of functions");
+            return Error::invalid("`eval` is off: a script cannot make code")
+                .hint("use a function, or a map of functions");
         }
         other => Error::invalid(lowered(&other.to_string())),
     };
     let hint = match kind {
         ParseErrorType::Reserved(word) => Some(reserved(word)),
-        ParseErrorType::WrongDocComment => Some("`///` stands directly before a function only; write `//` here".to_owned()),
+        ParseErrorType::WrongDocComment => {
+            Some("`///` stands directly before a function only; write `//` here".to_owned())
+        }
         ParseErrorType::WrongFnDefinition => Some("move it out, or write a closure: let f = |x| ..".to_owned()),
         ParseErrorType::MismatchedType(wanted, _) if wanted.contains("boolean") => {
             Some("a condition is true or false: compare, such as `n != 0`, `text != \"\"`, `value != ()`".to_owned())
@@ -82,7 +87,8 @@ fn habit(line: &str, column: usize) -> Option<String> {
     let chars: Vec<char> = line.chars().collect();
     let at = column.saturating_sub(1).min(chars.len());
     let here: String = chars[at..].iter().copied().take_while(|c| is_word(*c)).collect();
-    let before: Vec<char> = chars[..at].iter().rev().copied().skip_while(|c| c.is_whitespace()).take_while(|c| is_word(*c)).collect();
+    let before: Vec<char> =
+        chars[..at].iter().rev().copied().skip_while(|c| c.is_whitespace()).take_while(|c| is_word(*c)).collect();
     let before: String = before.into_iter().rev().collect();
     Some(match (before.as_str(), here.as_str()) {
         (_, "and") => "write `&&`".to_owned(),
@@ -95,7 +101,9 @@ fn habit(line: &str, column: usize) -> Option<String> {
         ("del", _) => "write `map.remove(key)`".to_owned(),
         ("from", _) => "write import \"std/<module>\" as m;".to_owned(),
         _ => match chars.get(at) {
-            Some('"' | '`') if matches!(before.as_str(), "f" | "r" | "b") => "text with values is written `text ${value}`, in backticks".to_owned(),
+            Some('"' | '`') if matches!(before.as_str(), "f" | "r" | "b") => {
+                "text with values is written `text ${value}`, in backticks".to_owned()
+            }
             Some(':') if line.trim_start().starts_with('{') || line.contains(" { ") && !line.contains("let ") => {
                 "a map begins with `#{`".to_owned()
             }

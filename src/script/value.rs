@@ -1,7 +1,7 @@
 //! The only converter between script values and JSON, and between our errors and what `catch (e)` sees.
 //! What JSON cannot hold is an error that names its path; nothing is rounded, wrapped or dropped.
 
-use super::{alloc, control};
+use super::control;
 use crate::base::error::{Error, Fallback, Kind, Result};
 use rhai::{Array, Blob, Dynamic, FnPtr, ImmutableString, Map};
 use serde_json::{Number, Value};
@@ -92,10 +92,12 @@ impl Meter {
         if self.total - self.asked < Meter::PORTION {
             return Ok(());
         }
-        // Where allocations are counted, what was taken before is in the count already.
-        let more = if alloc::is_installed() { self.total - self.asked } else { self.total };
-        self.asked = self.total;
-        control::reserve(more)
+        let have = std::mem::replace(&mut self.asked, self.total);
+        if control::may_hold(have, self.total - have) {
+            return Ok(());
+        }
+        control::check()?;
+        Err(Error::new(Kind::TooLarge, "the value is too large to be converted"))
     }
 }
 
@@ -197,59 +199,52 @@ fn json_at(value: &Dynamic, place: &Place, meter: &mut Meter) -> Result<Value> {
     Err(place.unfit(&format!("a value of type {}", type_name(value))))
 }
 
-/// An array as the language prints it. The memory budget is asked first, since a text that stands in it a thousand times is
-/// there once and printed a thousand times. What is too large or nests too deep prints as an ellipsis: where printing throws,
-/// the language prints all of it after all, and a call over its budget ends at its next step anyway.
-#[must_use]
-pub fn printed_array(items: &Array) -> ImmutableString {
-    if has_room(size_of_items(items, 0)) { format!("{items:?}").into() } else { "…".into() }
-}
-
-/// A map as the language prints it; see [`printed_array`].
-#[must_use]
-pub fn printed_map(map: &Map) -> ImmutableString {
-    if has_room(size_of_entries(map, 0)) { format!("#{map:?}").into() } else { "…".into() }
-}
-
-fn has_room(size: Option<usize>) -> bool {
-    size.is_some_and(|size| control::reserve(size.saturating_mul(2)).is_ok())
-}
-
-/// About how many bytes a value takes when it is printed; `None` where it nests too deep.
-fn printed_size(value: &Dynamic, depth: usize) -> Option<usize> {
-    if let Some(text) = value.read_lock::<ImmutableString>() {
-        return Some(text.len() + 4);
-    }
-    if let Some(items) = value.read_lock::<Array>() {
-        return size_of_items(&items, depth + 1);
-    }
-    if let Some(map) = value.read_lock::<Map>() {
-        return size_of_entries(&map, depth + 1);
-    }
-    Some(value.read_lock::<Blob>().map_or(24, |blob| blob.len().saturating_mul(3)))
-}
-
-fn size_of_items(items: &Array, depth: usize) -> Option<usize> {
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    items.iter().try_fold(2, |sum: usize, item| Some(sum.saturating_add(printed_size(item, depth)?)))
-}
-
-fn size_of_entries(map: &Map, depth: usize) -> Option<usize> {
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    map.iter().try_fold(3, |sum: usize, (key, item)| {
-        Some(sum.saturating_add(key.len() + 8).saturating_add(printed_size(item, depth)?))
-    })
-}
-
 /// The name of a value's type as scripts know it: of a type of the host, without the rooms it lives in.
 #[must_use]
 pub fn type_name(value: &Dynamic) -> &str {
     let name = value.type_name();
     name.rsplit("::").next().unwrap_or(name)
+}
+
+/// Whether a value nests deeper than `most`, what closures captured included: such a value must not outlive its call,
+/// because dropping it takes as much stack.
+#[must_use]
+pub fn depth_exceeds(value: &Dynamic, most: usize) -> bool {
+    /// Closures may capture the same value on many ways.
+    const CLOSURES: usize = 256;
+    fn deeper(value: &Dynamic, left: usize, closures: &mut usize) -> bool {
+        let Some(left) = left.checked_sub(1) else { return true };
+        if let Some(items) = value.read_lock::<Array>() {
+            return items.iter().any(|item| deeper(item, left, closures));
+        }
+        if let Some(map) = value.read_lock::<Map>() {
+            return map.values().any(|item| deeper(item, left, closures));
+        }
+        if let Some(pointer) = value.read_lock::<FnPtr>() {
+            *closures = closures.saturating_sub(1);
+            return *closures == 0 || pointer.curry().iter().any(|item| deeper(item, left, closures));
+        }
+        false
+    }
+    deeper(value, most + 1, &mut { CLOSURES })
+}
+
+/// The error of a value that nests too deep to be kept.
+pub(super) fn too_deep(what: &str) -> Error {
+    Error::new(Kind::TooLarge, format!("{what} nests deeper than {MAX_DEPTH} levels"))
+}
+
+/// What a copy of a value takes, in bytes: texts are shared, lists and maps are not.
+#[must_use]
+pub fn weight(value: &Dynamic) -> usize {
+    let own = size_of::<Dynamic>();
+    if let Some(items) = value.read_lock::<Array>() {
+        return own + 24 + items.iter().map(weight).sum::<usize>();
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        return own + 24 + map.values().map(|item| ENTRY + weight(item)).sum::<usize>();
+    }
+    own + value.read_lock::<Blob>().map_or(0, |bytes| 24 + bytes.len())
 }
 
 /// What a script catches: `#{code, message, hint}`, with the fields of a failure that are set.
@@ -383,25 +378,6 @@ mod tests {
         let control = control::Control::start(control::Budget { memory: 8 << 20, ..control::Budget::CALL });
         let _running = control::enter(control);
         assert_eq!(to_json(&many).unwrap_err().kind(), Kind::Quota);
-    }
-
-    #[test]
-    fn printing_is_the_language_s_own_and_ends_before_it_explodes() {
-        let mut map = Map::new();
-        map.insert("a".into(), Dynamic::from_array(vec![Dynamic::UNIT, 1.5.into(), "x\"".into(), 'c'.into()]));
-        assert_eq!(printed_map(&map), r#"#{"a": [(), 1.5, "x\"", 'c']}"#);
-        let text = ImmutableString::from("x".repeat(1 << 20));
-        let many = vec![Dynamic::from(text); 100];
-        let control = control::Control::start(control::Budget { memory: 8 << 20, ..control::Budget::CALL });
-        let running = control::enter(control.clone());
-        assert_eq!(printed_array(&many), "…");
-        assert_eq!(control.stopped(), control::Stop::Memory);
-        drop(running);
-        let mut deep = Dynamic::UNIT;
-        for _ in 0..1000 {
-            deep = Dynamic::from_array(vec![deep]);
-        }
-        assert_eq!(printed_array(&vec![deep]), "…");
     }
 
     #[test]

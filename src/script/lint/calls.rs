@@ -201,7 +201,9 @@ impl<'a> Calls<'a> {
 
     pub(super) fn finish(mut self, ast: &AST) -> Vec<Diagnostic> {
         let hiding = std::mem::take(&mut self.hiding);
-        for (name, Hiding { count, defined, used }) in hiding.into_iter().flat_map(|(n, list)| list.into_iter().map(move |h| (n, h))) {
+        for (name, Hiding { count, defined, used }) in
+            hiding.into_iter().flat_map(|(n, list)| list.into_iter().map(move |h| (n, h)))
+        {
             let Some(used) = used else { continue };
             let what = if name == CONTAINS && count == 2 { "the operator `in`" } else { "the method" };
             let (here, there) = (used.line().unwrap_or(0), defined.line().unwrap_or(0));

@@ -9,8 +9,9 @@ pub fn check_description(name: &str, description: &str) -> Option<String> {
     }
     // Scripts without spaces, and languages whose words are not below: only the length tells.
     if text.chars().any(|c| c.is_alphabetic() && c > '\u{24f}') {
-        return (text.chars().count() < 8)
-            .then(|| format!("the description of `{name}` is too short to choose by: say what it does and when to use it"));
+        return (text.chars().count() < 8).then(|| {
+            format!("the description of `{name}` is too short to choose by: say what it does and when to use it")
+        });
     }
     let words: Vec<String> = text
         .split(|c: char| !c.is_alphanumeric() && c != '\'')
@@ -18,7 +19,9 @@ pub fn check_description(name: &str, description: &str) -> Option<String> {
         .map(str::to_lowercase)
         .collect();
     if text.chars().count() < 20 || words.len() < 4 {
-        return Some(format!("the description of `{name}` is too short to choose by: say what it does and when to use it"));
+        return Some(format!(
+            "the description of `{name}` is too short to choose by: say what it does and when to use it"
+        ));
     }
     // A description that only spells the name out again says nothing new.
     let named: Vec<String> = name.split(['_', '-', '.']).map(str::to_lowercase).collect();
@@ -39,8 +42,8 @@ const FILLERS: [&str; 14] =
 /// Words that announce a purpose or an occasion.
 const WHEN: [&str; 37] = [
     "use", "used", "useful", "using", "when", "whenever", "for", "if", "before", "after", "instead", "while", "during",
-    "once", "unless", "until", "where", "wherever", "need", "needs", "needed", "wants", "want", "asks", "asked", "prefer",
-    "call", "only", "wenn", "für", "falls", "cuando", "para", "quand", "pour", "quando", "per",
+    "once", "unless", "until", "where", "wherever", "need", "needs", "needed", "wants", "want", "asks", "asked",
+    "prefer", "call", "only", "wenn", "für", "falls", "cuando", "para", "quand", "pour", "quando", "per",
 ];
 
 #[cfg(test)]
@@ -73,7 +76,12 @@ mod tests {
             ("clock", "Nennt die Zeit, wenn jemand nach ihr fragt", true),
         ];
         for (name, text, good) in table {
-            assert_eq!(check_description(name, text).is_none(), good, "{name}: {text} -> {:?}", check_description(name, text));
+            assert_eq!(
+                check_description(name, text).is_none(),
+                good,
+                "{name}: {text} -> {:?}",
+                check_description(name, text)
+            );
         }
     }
 }

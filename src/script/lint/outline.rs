@@ -178,7 +178,9 @@ impl Walk<'_> {
 
     fn node(&mut self, path: &[ASTNode]) -> bool {
         match path.last() {
-            Some(ASTNode::Stmt(Stmt::FnCall(call, pos)) | ASTNode::Expr(Expr::FnCall(call, pos))) => self.call(path, call, *pos),
+            Some(ASTNode::Stmt(Stmt::FnCall(call, pos)) | ASTNode::Expr(Expr::FnCall(call, pos))) => {
+                self.call(path, call, *pos)
+            }
             Some(ASTNode::Expr(Expr::MethodCall(call, pos))) => {
                 self.calls.method(&call.name, call.args.len(), *pos);
             }
@@ -195,7 +197,8 @@ impl Walk<'_> {
             Some(ASTNode::Stmt(Stmt::Return(_, flags, pos)))
                 if self.place == Place::TopLevel && !flags.contains(ASTFlags::BREAK) =>
             {
-                let error = Error::invalid("`return` outside a function").hint("the top level of a file runs to its end");
+                let error =
+                    Error::invalid("`return` outside a function").hint("the top level of a file runs to its end");
                 self.out.refused.get_or_insert((error, *pos));
             }
             _ => {}
@@ -265,7 +268,8 @@ impl Walk<'_> {
         if self.place != Place::TopLevel || !matches!(call.name.as_str(), "get" | "all") {
             return;
         }
-        let (Some(root), Some(ASTNode::Stmt(Stmt::Var(var, flags, _)))) = (call.namespace.path.first(), path.first()) else {
+        let (Some(root), Some(ASTNode::Stmt(Stmt::Var(var, flags, _)))) = (call.namespace.path.first(), path.first())
+        else {
             return;
         };
         if root.name != "settings" || !flags.contains(ASTFlags::CONSTANT) || self.last_setting == Some(var.0.pos) {
@@ -303,8 +307,9 @@ impl Walk<'_> {
             }
         }
         if self.ctx.imports.is_reserved(alias) {
-            let error = Error::new(Kind::Conflict, format!("`{alias}` is a host module, so an import cannot be called that"))
-                .hint("choose another alias");
+            let error =
+                Error::new(Kind::Conflict, format!("`{alias}` is a host module, so an import cannot be called that"))
+                    .hint("choose another alias");
             self.out.refused.get_or_insert((error, position));
         }
     }
@@ -349,7 +354,11 @@ impl Walk<'_> {
         if self.prints.0 > 0 {
             let more = if self.prints.0 > 1 { format!(" ({} times)", self.prints.0) } else { String::new() };
             let position = self.prints.1;
-            self.warn(position, format!("`print` is left in{more}"), "take it out, or say log::info(..) for what should stay");
+            self.warn(
+                position,
+                format!("`print` is left in{more}"),
+                "take it out, or say log::info(..) for what should stay",
+            );
         }
         let calls = self.calls.finish(ast);
         self.out.findings.extend(calls);

@@ -36,19 +36,27 @@ fn a_function_that_hides_a_used_method_or_operator_is_refused_naming_both_lines(
     table(&[
         (
             "fn push(x) { x }\nfn f() { let list = [];\n list.push(1); list.push(2); }",
-            &["error 3:7 `fn push` of line 1 takes the place of the method used here, at line 3 | give the function of line 1 another name"],
+            &[
+                "error 3:7 `fn push` of line 1 takes the place of the method used here, at line 3 | give the function of line 1 another name",
+            ],
         ),
         (
             "fn f(list) { 1 in list }\n\nfn contains(a, b) { true }",
-            &["error 1:16 `fn contains` of line 3 takes the place of the operator `in` used here, at line 1 | give the function of line 3 another name"],
+            &[
+                "error 1:16 `fn contains` of line 3 takes the place of the operator `in` used here, at line 1 | give the function of line 3 another name",
+            ],
         ),
         (
             "fn f(list) { 1 !in list }\nfn contains(a, b) { true }",
-            &["error 1:16 `fn contains` of line 2 takes the place of the operator `in` used here, at line 1 | give the function of line 2 another name"],
+            &[
+                "error 1:16 `fn contains` of line 2 takes the place of the operator `in` used here, at line 1 | give the function of line 2 another name",
+            ],
         ),
         (
             "fn len() { 0 }\nfn f(list) { let g = |l| l.len(); `${list.len()}` }",
-            &["error 2:28 `fn len` of line 1 takes the place of the method used here, at line 2 | give the function of line 1 another name"],
+            &[
+                "error 2:28 `fn len` of line 1 takes the place of the method used here, at line 2 | give the function of line 1 another name",
+            ],
         ),
         // Another number of arguments, a call by name, an own method, a property: nothing is hidden.
         ("fn push(a, b) { a }\nfn f(list) { list.push(1); push(list, 2) }", &[]),
@@ -69,9 +77,17 @@ fn a_call_that_finds_no_function_is_refused() {
         ("fn f() { dates::age(1) }", &["error 1:10 no module `dates` | import it: import \"lib/dates\" as dates;"]),
         ("fn roll(a, b) { a }\nfn f() { rol(1, 2) }", &["error 2:10 no function `rol` | did you mean `roll`?"]),
         ("fn roll(a, b) { a }\nfn f() { roll(1) }", &["error 2:10 `roll` takes 2 arguments, not 1"]),
-        ("fn roll() { 1 }\nfn roll(a, b) { a }\nfn f() { roll(1) }", &["error 3:10 `roll` takes 0 or 2 arguments, not 1"]),
+        (
+            "fn roll() { 1 }\nfn roll(a, b) { a }\nfn f() { roll(1) }",
+            &["error 3:10 `roll` takes 0 or 2 arguments, not 1"],
+        ),
         ("fn f() { join([], \",\") }", &["error 1:10 no function `join` | did you mean `text::join`?"]),
-        ("fn f() { let g = |x| x; g(1) }", &["error 1:25 no function `g` | check the spelling; a closure in a variable is called as variable.call(..)"]),
+        (
+            "fn f() { let g = |x| x; g(1) }",
+            &[
+                "error 1:25 no function `g` | check the spelling; a closure in a variable is called as variable.call(..)",
+            ],
+        ),
         ("fn f() { min(1) }", &["error 1:10 `min` takes 2 arguments, not 1"]),
     ]);
 }
@@ -79,22 +95,60 @@ fn a_call_that_finds_no_function_is_refused() {
 #[test]
 fn calls_are_found_wherever_they_stand() {
     let wraps = [
-        "nope()", "`a ${nope()} b`", "let c = || nope();", "let c = |x| { let d = |y| nope(); d };", "[1, nope()]", "#{ a: nope() }",
-        "if nope() { 1 }", "if true { nope() } else { 1 }", "if true { 1 } else { nope() }", "switch nope() { 1 => 2, _ => 3 }",
-        "switch 1 { 1 => nope(), _ => 3 }", "switch 1 { 1 if nope() => 3, _ => 1 }", "switch 1 { 1..5 => nope(), _ => 3 }",
-        "switch 1 { _ => nope() }", "while nope() { }", "loop { nope(); }", "do { nope(); } while false;", "do { } until nope();",
-        "for i in nope() { }", "for i in 0..1 { nope(); }", "return nope();", "throw nope();", "try { nope(); } catch { }",
-        "try { } catch (e) { nope(); }", "let a = 1; a += nope();", "let a = [1]; a[nope()] = 2;", "1 + 2 * nope()", "-nope()", "!nope()",
-        "true && nope()", "true || nope()", "() ?? nope()", "text::lines(nope())", "[1].len(nope())", "#{}?.b[nope()]", "nope().a.b",
-        "nope()[0]", "{ { nope(); } }", "let a = if true { nope() } else { 1 };", "[1].map(|x| nope())", "1 in nope()", "0..nope()",
-        "const A = nope();", "nope!()", "let a = 1 ?? return nope();", "(nope())",
+        "nope()",
+        "`a ${nope()} b`",
+        "let c = || nope();",
+        "let c = |x| { let d = |y| nope(); d };",
+        "[1, nope()]",
+        "#{ a: nope() }",
+        "if nope() { 1 }",
+        "if true { nope() } else { 1 }",
+        "if true { 1 } else { nope() }",
+        "switch nope() { 1 => 2, _ => 3 }",
+        "switch 1 { 1 => nope(), _ => 3 }",
+        "switch 1 { 1 if nope() => 3, _ => 1 }",
+        "switch 1 { 1..5 => nope(), _ => 3 }",
+        "switch 1 { _ => nope() }",
+        "while nope() { }",
+        "loop { nope(); }",
+        "do { nope(); } while false;",
+        "do { } until nope();",
+        "for i in nope() { }",
+        "for i in 0..1 { nope(); }",
+        "return nope();",
+        "throw nope();",
+        "try { nope(); } catch { }",
+        "try { } catch (e) { nope(); }",
+        "let a = 1; a += nope();",
+        "let a = [1]; a[nope()] = 2;",
+        "1 + 2 * nope()",
+        "-nope()",
+        "!nope()",
+        "true && nope()",
+        "true || nope()",
+        "() ?? nope()",
+        "text::lines(nope())",
+        "[1].len(nope())",
+        "#{}?.b[nope()]",
+        "nope().a.b",
+        "nope()[0]",
+        "{ { nope(); } }",
+        "let a = if true { nope() } else { 1 };",
+        "[1].map(|x| nope())",
+        "1 in nope()",
+        "0..nope()",
+        "const A = nope();",
+        "nope!()",
+        "let a = 1 ?? return nope();",
+        "(nope())",
     ];
     on_call_thread(move || {
         for wrap in wraps {
             let text = format!("fn f() {{\n{wrap} }}");
             let found = rig().findings(&text);
             let column = wrap.find("nope").unwrap() + 1;
-            let errors: Vec<&Diagnostic> = found.iter().filter(|d| d.severity == Severity::Error && d.message.contains("nope")).collect();
+            let errors: Vec<&Diagnostic> =
+                found.iter().filter(|d| d.severity == Severity::Error && d.message.contains("nope")).collect();
             assert_eq!(errors.len(), 1, "{wrap}: {:?}", lines(&found));
             assert_eq!((errors[0].line, errors[0].column), (2, column), "{wrap}");
             assert_eq!(errors[0].snippet.as_deref(), Some(format!("{wrap} }}").as_str()));
@@ -116,7 +170,10 @@ fn what_an_import_lacks_is_refused() {
             "import \"lib/dates\" as d;\nfn f() { d::aeg(1) }",
             &["error 2:10 the imported module has no function `d::aeg` | did you mean `d::age`?"],
         ),
-        ("import \"lib/dates\" as d;\nfn f() { d::age(1, 2, 3) }", &["error 2:10 `d::age` takes 1 or 2 arguments, not 3"]),
+        (
+            "import \"lib/dates\" as d;\nfn f() { d::age(1, 2, 3) }",
+            &["error 2:10 `d::age` takes 1 or 2 arguments, not 3"],
+        ),
         (
             "import \"lib/dates\" as d;\nfn f() { d::hidden() }",
             &["error 2:10 the imported module has no function `d::hidden` | a `private` function stays in its module"],
@@ -182,10 +239,16 @@ fn a_constant_used_above_its_line_says_to_move_it_up() {
         // The top level fails at once, with the same words.
         let fault = rig().load("const A = [B];\nconst B = 1;").err().unwrap();
         assert_eq!(fault.diagnostic.summary(), "tools/t.rhai:1:12: no variable `B` here");
-        assert_eq!(fault.diagnostic.hint.as_deref(), Some("`const B` stands further down: move it above its first use"));
+        assert_eq!(
+            fault.diagnostic.hint.as_deref(),
+            Some("`const B` stands further down: move it above its first use")
+        );
         // And where the line is not reached now.
         let found = rig().findings("if probe::count() < 0 { let a = B; }\nconst B = 1;\nfn f() { B }");
-        assert_eq!(lines(&found), ["error 1:33 no variable `B` here | `const B` stands further down: move it above its first use"]);
+        assert_eq!(
+            lines(&found),
+            ["error 1:33 no variable `B` here | `const B` stands further down: move it above its first use"]
+        );
     });
 }
 
@@ -245,14 +308,21 @@ fn names_that_are_there_are_left_alone() {
 #[test]
 fn what_works_and_should_be_looked_at_is_warned_of() {
     table(&[
-        ("const A = 1;\nconst B = 2;\nconst A = 3;\nfn f() { A }", &["warning 3:7 `const A` stands twice, at lines 1 and 3: the last one counts | keep one"]),
+        (
+            "const A = 1;\nconst B = 2;\nconst A = 3;\nfn f() { A }",
+            &["warning 3:7 `const A` stands twice, at lines 1 and 3: the last one counts | keep one"],
+        ),
         (
             "const A = settings::get(\"sides\");\nfn f() { A }",
-            &["warning 1:7 `const A` keeps the setting as it was when the file was loaded | read it inside the function: settings::get(..) there sees every save; or build the tools in get_tools()"],
+            &[
+                "warning 1:7 `const A` keeps the setting as it was when the file was loaded | read it inside the function: settings::get(..) there sees every save; or build the tools in get_tools()",
+            ],
         ),
         (
             "const T = [#{ d: `${settings::get(\"sides\")} ${settings::all().len}` }];\nlet b = settings::get(\"sides\");\nfn f() { settings::get(\"sides\") }",
-            &["warning 1:7 `const T` keeps the setting as it was when the file was loaded | read it inside the function: settings::get(..) there sees every save; or build the tools in get_tools()"],
+            &[
+                "warning 1:7 `const T` keeps the setting as it was when the file was loaded | read it inside the function: settings::get(..) there sees every save; or build the tools in get_tools()",
+            ],
         ),
         (
             "fn f() { 1;\n print(1); debug(2); }",
@@ -265,9 +335,17 @@ fn what_works_and_should_be_looked_at_is_warned_of() {
                 "warning 1:36 `<<IMG::` looks like a marker made by hand, which the chat shows as plain text | the host makes markers: images::result, images::gallery, attachments::marker",
             ],
         ),
-        ("fn roll() {}\nfn f() { Fn(\"rol\") }", &["warning 2:13 `Fn(\"rol\")` names no function of this file | did you mean `roll`?"]),
+        (
+            "fn roll() {}\nfn f() { Fn(\"rol\") }",
+            &["warning 2:13 `Fn(\"rol\")` names no function of this file | did you mean `roll`?"],
+        ),
         ("fn f(a) { a.psuh(1) }", &["warning 1:13 nothing has a method `psuh` | did you mean `push`?"]),
-        ("fn f(a) { a.frobnicate() }", &["warning 1:13 nothing has a method `frobnicate` | it works only where the object is a map that holds a function of that name"]),
+        (
+            "fn f(a) { a.frobnicate() }",
+            &[
+                "warning 1:13 nothing has a method `frobnicate` | it works only where the object is a map that holds a function of that name",
+            ],
+        ),
     ]);
 }
 
@@ -275,7 +353,9 @@ fn what_works_and_should_be_looked_at_is_warned_of() {
 fn a_tools_parameter_that_bears_a_reserved_word_is_warned_of() {
     table(&[(
         "const TOOLS = [#{ type: \"function\", function: #{ name: \"seek\", parameters: #{ type: \"object\",\n properties: #{ \"match\": #{ type: \"string\" }, type: #{ type: \"string\" } } } } }];\nfn execute(a, b, c) { b[\"match\"] }",
-        &["warning 2:17 `seek`: the parameter `match` bears a reserved word of Rhai | read it as arguments[\"match\"], or choose another name"],
+        &[
+            "warning 2:17 `seek`: the parameter `match` bears a reserved word of Rhai | read it as arguments[\"match\"], or choose another name",
+        ],
     )]);
 }
 

@@ -5,7 +5,10 @@ use super::*;
 /// A file that fails in every way, beside a module that does.
 fn rendered(text: &str) -> String {
     let rig = Rig::new()
-        .with("lib/deep", "fn outer(x) {\n    inner(x)\n}\nfn inner(x) {\n    x.missing_prop\n}\nfn native(x) { probe::fails(x) }\n")
+        .with(
+            "lib/deep",
+            "fn outer(x) {\n    inner(x)\n}\nfn inner(x) {\n    x.missing_prop\n}\nfn native(x) { probe::fails(x) }\n",
+        )
         .with("lib/bad", "fn x() {\n  let = 1;\n}")
         .with("lib/throws", "const A = 1;\nthrow \"not today\";");
     match rig.run(text) {
@@ -72,14 +75,20 @@ fn errors_while_loading_are_placed_in_the_file_that_has_them() {
             ("\nimport \"lib/throws\" as b;\nfn f() { 1 }", "lib/throws.rhai:2:1: not today", "internal"),
             ("const A = probe::fails(\"luck\");\nfn f() { 1 }", "tools/t.rhai:1:18: no luck", "not_found"),
             ("fn f(match) { 1 }", "tools/t.rhai:1:6: 'match' is a reserved keyword", "syntax"),
-            ("/// doc\nconst A = 1;", "tools/t.rhai:1:1: doc-comment must be followed immediately by a function definition", "syntax"),
+            (
+                "/// doc\nconst A = 1;",
+                "tools/t.rhai:1:1: doc-comment must be followed immediately by a function definition",
+                "syntax",
+            ),
             ("#! /usr/bin/env rhai\nfn f() { 1 }", "tools/t.rhai:1:1: '#!' is a reserved symbol", "syntax"),
             ("fn f() { 1 }\nfn f() { 2 }", "tools/t.rhai:2:1: function f with no parameters already exists", "syntax"),
             ("fn f() { \"open", "tools/t.rhai:1:10: open string is not terminated", "syntax"),
             ("fn f() { 99999999999999999999 }", "tools/t.rhai:1:10: invalid number: '99999999999999999999'", "syntax"),
         ];
         for (text, summary, code) in table {
-            let rig = Rig::new().with("lib/bad", "fn x() {\n  let = 1;\n}").with("lib/throws", "const A = 1;\nthrow \"not today\";");
+            let rig = Rig::new()
+                .with("lib/bad", "fn x() {\n  let = 1;\n}")
+                .with("lib/throws", "const A = 1;\nthrow \"not today\";");
             let fault = rig.load(text).err().unwrap_or_else(|| panic!("{text}"));
             assert_eq!(fault.diagnostic.summary(), summary, "{text}");
             assert_eq!(fault.diagnostic.code, code, "{text}");
@@ -121,7 +130,11 @@ fn what_is_thrown_keeps_its_code_message_and_fields() {
             ("throw failure(#{ code: \"quota\", colour: 1 })", "invalid_arguments", "a failure has no field `colour`"),
             ("try { probe::fails(\"x\") } catch (e) { throw e; }", "not_found", "no x"),
             ("try { probe::fails(\"x\") } catch (e) { throw failure(e); }", "not_found", "no x"),
-            ("try { 1.nope } catch (e) { throw e; }", "internal", "unknown property 'nope' - a getter is not registered for type 'i64'"),
+            (
+                "try { 1.nope } catch (e) { throw e; }",
+                "internal",
+                "unknown property 'nope' - a getter is not registered for type 'i64'",
+            ),
             ("1 / 0", "internal", "division by zero: 1 / 0"),
             ("9223372036854775807 + 1", "internal", "addition overflow: 9223372036854775807 + 1"),
             ("[1][5]", "internal", "array index 5 out of bounds: only 1 element in array"),
@@ -138,7 +151,8 @@ fn what_is_thrown_keeps_its_code_message_and_fields() {
 fn a_caught_host_error_is_a_map_of_code_message_and_hint() {
     on_call_thread(|| {
         assert_eq!(
-            Rig::new().say("fn f() { try { probe::fails(\"x\") } catch (e) { return `${e.code}|${e.message}|${e.hint}`; } }"),
+            Rig::new()
+                .say("fn f() { try { probe::fails(\"x\") } catch (e) { return `${e.code}|${e.message}|${e.hint}`; } }"),
             "not_found|no x|look elsewhere"
         );
         assert_eq!(
@@ -152,7 +166,10 @@ fn a_caught_host_error_is_a_map_of_code_message_and_hint() {
 fn a_panic_in_a_native_is_caught_and_the_engine_serves_on() {
     on_call_thread(|| {
         let rig = Rig::new();
-        let loaded = rig.load("fn bad() { probe::panics() }\nfn deep() { [1].map(|x| probe::panics()) }\nfn f() { probe::who() }").ok().unwrap();
+        let loaded = rig
+            .load("fn bad() { probe::panics() }\nfn deep() { [1].map(|x| probe::panics()) }\nfn f() { probe::who() }")
+            .ok()
+            .unwrap();
         for name in ["bad", "deep", "bad"] {
             let fault = rig.call(&loaded, name, vec![]).err().unwrap();
             assert_eq!(fault.error.message(), "a native broke");

@@ -106,8 +106,22 @@ fn constants_are_collected_without_export_and_locals_are_not() {
 #[test]
 fn constants_are_collected_whatever_the_file_ends_with() {
     on_call_thread(|| {
-        for end in ["", ";", "\n", "\n\n", "\n// done", "\n/* done */", "\n/* never closed", "; fn f() { 1 }", "; 7", "; {}", "\r\n"] {
-            let loaded = Rig::new().load(&format!("const A = 1{end}")).unwrap_or_else(|f| panic!("{end:?} {}", f.diagnostic.render()));
+        for end in [
+            "",
+            ";",
+            "\n",
+            "\n\n",
+            "\n// done",
+            "\n/* done */",
+            "\n/* never closed",
+            "; fn f() { 1 }",
+            "; 7",
+            "; {}",
+            "\r\n",
+        ] {
+            let loaded = Rig::new()
+                .load(&format!("const A = 1{end}"))
+                .unwrap_or_else(|f| panic!("{end:?} {}", f.diagnostic.render()));
             assert_eq!(loaded.program.constants["A"].as_int(), Ok(1), "{end:?}");
         }
     });
@@ -156,7 +170,8 @@ fn get_tools_at_the_top_level_sees_the_load_context_and_may_only_read() {
 #[test]
 fn a_function_that_get_tools_calls_sees_only_constants_above_and_the_error_says_so() {
     on_call_thread(|| {
-        let fault = Rig::new().load("fn get_tools() { [SIDES] }\nconst TOOLS = get_tools();\nconst SIDES = 6;").err().unwrap();
+        let fault =
+            Rig::new().load("fn get_tools() { [SIDES] }\nconst TOOLS = get_tools();\nconst SIDES = 6;").err().unwrap();
         assert_eq!(fault.error.message(), "no variable `SIDES` here");
         assert_eq!(
             fault.diagnostic.hint.as_deref(),
@@ -177,7 +192,16 @@ fn an_import_cycle_is_listed() {
         assert_eq!(fault.error.message(), "import cycle: lib/c1 -> lib/c2 -> lib/c3 -> lib/c1");
         assert_eq!(fault.diagnostic.file, "lib/c3.rhai");
         assert_eq!(fault.diagnostic.line, 2);
-        assert_eq!(Rig::new().with("lib/me", "import \"lib/me\" as m;").load("import \"lib/me\" as m;").err().unwrap().error.message(), "import cycle: lib/me -> lib/me");
+        assert_eq!(
+            Rig::new()
+                .with("lib/me", "import \"lib/me\" as m;")
+                .load("import \"lib/me\" as m;")
+                .err()
+                .unwrap()
+                .error
+                .message(),
+            "import cycle: lib/me -> lib/me"
+        );
     });
 }
 
@@ -188,13 +212,29 @@ fn imports_are_literal_confined_and_never_take_a_host_modules_name() {
             ("let p = \"lib/a\";\nimport p as a;", "2:1", "an import needs a literal path"),
             ("fn f() {\n  import \"lib/\" + \"a\" as a; }", "2:3", "an import needs a literal path"),
             ("let c = || {\n import `lib/${1}` as a; };", "2:2", "an import needs a literal path"),
-            ("import \"../secret\" as s;", "1:8", "`../secret` cannot be imported: only std/.. and the plugin's own lib/.. are importable"),
-            ("import \"lib/../x\" as s;", "1:8", "`lib/../x` cannot be imported: a module name has only a-z 0-9 _ - and never leaves its folder"),
-            ("import \"/etc/passwd\" as s;", "1:8", "`/etc/passwd` cannot be imported: only std/.. and the plugin's own lib/.. are importable"),
+            (
+                "import \"../secret\" as s;",
+                "1:8",
+                "`../secret` cannot be imported: only std/.. and the plugin's own lib/.. are importable",
+            ),
+            (
+                "import \"lib/../x\" as s;",
+                "1:8",
+                "`lib/../x` cannot be imported: a module name has only a-z 0-9 _ - and never leaves its folder",
+            ),
+            (
+                "import \"/etc/passwd\" as s;",
+                "1:8",
+                "`/etc/passwd` cannot be imported: only std/.. and the plugin's own lib/.. are importable",
+            ),
             ("fn f() {\n\n import \"words\" as s; }", "3:9", "`words` cannot be imported: it names no folder"),
             ("import \"lib/none\" as s;", "1:8", "no file lib/none.rhai"),
             ("import \"lib/a\" as text;", "1:1", "`text` is a host module, so an import cannot be called that"),
-            ("fn f() { import \"lib/a\" as probe; }", "1:10", "`probe` is a host module, so an import cannot be called that"),
+            (
+                "fn f() { import \"lib/a\" as probe; }",
+                "1:10",
+                "`probe` is a host module, so an import cannot be called that",
+            ),
         ];
         let rig = Rig::new().with("lib/a", "fn x() { 1 }");
         for (text, place, message) in table {
@@ -210,11 +250,15 @@ fn imports_are_literal_confined_and_never_take_a_host_modules_name() {
 fn a_call_is_answered_from_the_generation_and_reads_nothing() {
     on_call_thread(|| {
         let rig = Rig::new().with("lib/a", "fn x() { 1 }");
-        let loaded = rig.load("import \"lib/a\" as a;\nfn f() { import \"lib/a\" as b; [a::x(), b::x()] }").ok().unwrap();
+        let loaded =
+            rig.load("import \"lib/a\" as a;\nfn f() { import \"lib/a\" as b; [a::x(), b::x()] }").ok().unwrap();
         rig.remove("lib/a");
         assert_eq!(rig.call(&loaded, "f", vec![]).ok().map(|v| v.to_string()).as_deref(), Some("[1, 1]"));
         assert_eq!(loaded.imports.keys().into_iter().collect::<Vec<_>>(), ["entry:tools/t.rhai", "lib/a"]);
-        assert_eq!(loaded.imports.edges().into_iter().collect::<Vec<_>>(), [("tools/t.rhai".to_owned(), "lib/a".to_owned())]);
+        assert_eq!(
+            loaded.imports.edges().into_iter().collect::<Vec<_>>(),
+            [("tools/t.rhai".to_owned(), "lib/a".to_owned())]
+        );
         let fault = rig.load("import \"lib/a\" as a;").err().unwrap();
         assert_eq!(fault.error.code(), "not_found");
     });
@@ -224,9 +268,17 @@ fn a_call_is_answered_from_the_generation_and_reads_nothing() {
 fn a_return_at_the_top_level_is_refused_and_a_throw_there_is_the_files_own_error() {
     on_call_thread(|| {
         let rig = Rig::new();
-        for (text, place) in [("return;", "1:1"), ("const A = 1;\nif A == 1 {\n  return 2; }", "3:3"), ("let x = 1 ?? return 2;", "1:14")] {
+        for (text, place) in [
+            ("return;", "1:1"),
+            ("const A = 1;\nif A == 1 {\n  return 2; }", "3:3"),
+            ("let x = 1 ?? return 2;", "1:14"),
+        ] {
             let fault = rig.load(text).err().unwrap_or_else(|| panic!("{text}"));
-            assert_eq!(fault.diagnostic.summary(), format!("tools/t.rhai:{place}: `return` outside a function"), "{text}");
+            assert_eq!(
+                fault.diagnostic.summary(),
+                format!("tools/t.rhai:{place}: `return` outside a function"),
+                "{text}"
+            );
         }
         assert!(rig.load("let f = |x| { return x; };\nfn f() { return 1; }").is_ok());
         let fault = rig.load("const A = 1;\nif A == 1 { throw \"no A today\"; }").err().unwrap();
@@ -254,7 +306,12 @@ fn two_threads_on_one_engine_never_see_each_others_caller() {
         .map(|caller| {
             let rig = rig.clone();
             pool::spawn(caller, move || {
-                let loaded = rig.load("import \"lib/a\" as a;\nfn f() { [probe::who(), a::who(), probe::each(|x| probe::who(), 1)] }").ok().unwrap();
+                let loaded = rig
+                    .load(
+                        "import \"lib/a\" as a;\nfn f() { [probe::who(), a::who(), probe::each(|x| probe::who(), 1)] }",
+                    )
+                    .ok()
+                    .unwrap();
                 for _ in 0..300 {
                     let control = Control::start(Budget::CALL);
                     let said = rig.call_with(&loaded, "f", vec![], &control, caller).ok().unwrap().to_string();

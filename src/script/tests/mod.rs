@@ -6,15 +6,15 @@ mod faults;
 mod loading;
 
 use super::alloc::CountingAllocator;
-use super::control::{self, Budget, Control};
+use super::control::{self, Budget, Control, Stop};
 use super::ctx::{self, Ctx, NoSink, OrRaise, Phase, PluginCtx, Res, Sink};
 use super::diagnostic::{self, Diagnostic, Fault};
 use super::module::HostModule;
 use super::program::{self, Invocation, Program};
 use super::resolver::{Imports, Library, Source};
 use super::{engine, lint, pool};
-use crate::base::error::{Error, Kind, Result};
 use crate::base::clock::Clock;
+use crate::base::error::{Error, Kind, Result};
 use crate::base::event::Bus;
 use crate::base::paths::Paths;
 use crate::service::cache::Cache;
@@ -94,9 +94,12 @@ impl Rig {
             }),
             HostModule::new("settings", "The plugin's settings.", || {
                 let mut m = Module::new();
-                FuncRegistration::new("get").set_into_module(&mut m, |call: NativeCallContext, key: &str| -> Res<Dynamic> {
-                    Ok(ctx::any(&call)?.settings.get(key).cloned().unwrap_or(Dynamic::UNIT))
-                });
+                FuncRegistration::new("get").set_into_module(
+                    &mut m,
+                    |call: NativeCallContext, key: &str| -> Res<Dynamic> {
+                        Ok(ctx::any(&call)?.settings.get(key).cloned().unwrap_or(Dynamic::UNIT))
+                    },
+                );
                 FuncRegistration::new("all").set_into_module(&mut m, |call: NativeCallContext| -> Res<Map> {
                     Ok((*ctx::any(&call)?.settings).clone())
                 });
@@ -127,7 +130,13 @@ impl Rig {
         self
     }
 
-    pub(in crate::script) fn ctx(&self, phase: Phase, imports: Arc<Imports>, control: Arc<Control>, caller: &str) -> Arc<Ctx> {
+    pub(in crate::script) fn ctx(
+        &self,
+        phase: Phase,
+        imports: Arc<Imports>,
+        control: Arc<Control>,
+        caller: &str,
+    ) -> Arc<Ctx> {
         let mut settings = Map::new();
         settings.insert("sides".into(), 6_i64.into());
         Arc::new(Ctx {
@@ -170,7 +179,12 @@ impl Rig {
     }
 
     /// Calls a function of a loaded file as the tool layer does.
-    pub(in crate::script) fn call(&self, loaded: &Loaded, function: &str, arguments: Vec<Dynamic>) -> std::result::Result<Dynamic, Fault> {
+    pub(in crate::script) fn call(
+        &self,
+        loaded: &Loaded,
+        function: &str,
+        arguments: Vec<Dynamic>,
+    ) -> std::result::Result<Dynamic, Fault> {
         self.call_with(loaded, function, arguments, &Control::start(self.budget), "owner")
     }
 
@@ -238,29 +252,38 @@ fn probe(counter: &Arc<AtomicUsize>) -> Module {
         let ctx = ctx::any(&call)?;
         Ok(format!("{:?} {}", ctx.phase, ctx.caller))
     });
-    FuncRegistration::new("acts").set_into_module(&mut m, |call: NativeCallContext| -> Res<bool> {
-        ctx::live(&call).map(|_| true)
-    });
+    FuncRegistration::new("acts")
+        .set_into_module(&mut m, |call: NativeCallContext| -> Res<bool> { ctx::live(&call).map(|_| true) });
     FuncRegistration::new("fails").set_into_module(&mut m, |call: NativeCallContext, what: &str| -> Res<bool> {
         Err(Error::not_found(format!("no {what}"))).hint_or_raise(&call)
     });
     FuncRegistration::new("panics").set_into_module(&mut m, || -> bool { panic!("a native broke") });
-    FuncRegistration::new("each").set_into_module(&mut m, |call: NativeCallContext, f: rhai::FnPtr, value: Dynamic| -> Res<Dynamic> {
-        f.call_within_context(&call, (value,))
-    });
+    FuncRegistration::new("each").set_into_module(
+        &mut m,
+        |call: NativeCallContext, f: rhai::FnPtr, value: Dynamic| -> Res<Dynamic> {
+            f.call_within_context(&call, (value,))
+        },
+    );
     // A tool that calls a tool: its own budget inside the outer one, the depth of calls counted on.
-    FuncRegistration::new("nest").set_into_module(&mut m, |call: NativeCallContext, name: &str, operations: i64| -> Res<Dynamic> {
-        let outer = ctx::any(&call)?;
-        let budget = Budget { operations: operations as u64, ..Budget::CALL };
-        let control = Control::nested(budget, &outer.control);
-        let _running = control::enter(control);
-        let mut global = call.engine().new_global_runtime_state();
-        global.lib = call.global_runtime_state().lib.clone();
-        global.tag = ctx::tag(outer);
-        global.level = call.call_level();
-        NativeCallContext::new_with_all_fields(call.engine(), name, None, &global, Position::NONE)
-            .call_fn_raw(name, false, false, &mut [])
-    });
+    FuncRegistration::new("nest").set_into_module(
+        &mut m,
+        |call: NativeCallContext, name: &str, operations: i64| -> Res<Dynamic> {
+            let outer = ctx::any(&call)?;
+            let budget = Budget { operations: operations as u64, ..Budget::CALL };
+            let control = Control::nested(budget, &outer.control);
+            let _running = control::enter(control.clone());
+            let mut global = call.engine().new_global_runtime_state();
+            global.lib = call.global_runtime_state().lib.clone();
+            global.tag = ctx::tag(outer.clone());
+            global.level = call.call_level();
+            NativeCallContext::new_with_all_fields(call.engine(), name, None, &global, Position::NONE)
+                .call_fn_raw(name, false, false, &mut [])
+                .map_err(|fault| {
+                    let only_inner = control.stopped() != Stop::No && outer.control.stopped() == Stop::No;
+                    if only_inner { ctx::raise(&call, &control.error()) } else { fault }
+                })
+        },
+    );
     m
 }
 
