@@ -12,6 +12,9 @@ pub fn show(value: &Dynamic) -> String {
     if let Some(text) = value.read_lock::<ImmutableString>() {
         return if control::reserve(text.len()).is_ok() { text.to_string() } else { String::new() };
     }
+    if value.is_unit() {
+        return String::new();
+    }
     let mut out = Out::default();
     out.value(value, 0, &mut |other| other.to_string());
     out.text
@@ -65,7 +68,9 @@ impl Out {
             } else {
                 self.full = true;
             }
-        } else if value.is_unit() || value.is_bool() || value.is_int() || value.is_float() {
+        } else if value.is_unit() {
+            self.push("()");
+        } else if value.is_bool() || value.is_int() || value.is_float() {
             self.push(&value.to_string());
         } else {
             self.push(&other(value));

@@ -65,22 +65,24 @@ fn deepest(rig: &Rig, wraps: &[&str]) -> Loaded {
         let mut body = String::from("f(n - 1)");
         for i in 0..n {
             body = wraps[i % wraps.len()].replace('@', &body);
-            if body.len() > 100_000 {
+            if body.len() > 20_000 {
                 break;
             }
         }
         format!("fn id(x) {{ x }}\nfn f(n) {{ if n == 0 {{ return 0; }} {body} }}")
     };
+    let slow = Budget { deadline: std::time::Duration::from_secs(60), ..Budget::LOAD };
+    let load = |text: &str| rig.load_source(&Source { name: "tools/t.rhai".into(), text: text.into() }, slow);
     let (mut fits, mut fails) = (0, 70);
     while fails - fits > 1 {
         let n = usize::midpoint(fits, fails);
-        match rig.load(&text(n)) {
+        match load(&text(n)) {
             Ok(_) => fits = n,
             // Too deep; or a mixture that the grammar does not have.
             Err(_) => fails = n,
         }
     }
-    rig.load(&text(fits)).ok().unwrap()
+    load(&text(fits)).ok().unwrap()
 }
 
 /// A thread with a sixty-fourth of a call thread's stack: what is left over is for values that nest.
