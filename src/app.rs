@@ -273,7 +273,8 @@ impl HostBuilder {
             Dispatcher::new(engine.clone(), services.clone(), pool.clone(), snapshot.clone(), journal, options);
         let shutdowns = Arc::new(Shutdowns::default());
         let retired = {
-            let (engine, services, pool, shutdowns) = (engine.clone(), services.clone(), pool.clone(), shutdowns.clone());
+            let (engine, services, pool, shutdowns) =
+                (engine.clone(), services.clone(), pool.clone(), shutdowns.clone());
             Arc::new(move |gone: Gone| {
                 if called.as_ref().is_some_and(|called| !called.has(&gone.plugin.name)) {
                     return;
@@ -387,7 +388,9 @@ impl Host {
             Value::Object(map) => map,
             Value::Null => serde_json::Map::new(),
             other => {
-                return Err(Error::invalid(format!("arguments must be an object, not {other}")).hint("pass json!({..})"));
+                return Err(
+                    Error::invalid(format!("arguments must be an object, not {other}")).hint("pass json!({..})")
+                );
             }
         };
         Ok(self.0.dispatcher.call_async(Call::new(tool, arguments, who.clone())).await)
@@ -531,7 +534,8 @@ fn keep_history(plugins: &Arc<Plugins>, history: Arc<History>, bus: &Bus) -> Res
         .name("lapidary-history".into())
         .spawn(move || {
             while let Ok(first) = rx.recv() {
-                let batch: Vec<Live> = std::iter::once(first).chain(std::iter::from_fn(|| rx.try_recv().ok())).collect();
+                let batch: Vec<Live> =
+                    std::iter::once(first).chain(std::iter::from_fn(|| rx.try_recv().ok())).collect();
                 let records: Vec<Record<Arc<[u8]>>> = batch
                     .iter()
                     .map(|l| Record { plugin: &l.plugin, generation: l.generation, hash: &l.hash, files: &l.sources })

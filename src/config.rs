@@ -95,8 +95,12 @@ mod tests {
     #[test]
     fn the_example_parses_and_changes_nothing() {
         assert!(EXAMPLE.parse::<Config>().unwrap().is_empty());
-        let bare: String =
-            EXAMPLE.lines().filter_map(|l| l.strip_prefix("# ")).filter(|l| l.starts_with('[') || l.contains(" = ")).map(|l| format!("{l}\n")).collect();
+        let bare: String = EXAMPLE
+            .lines()
+            .filter_map(|l| l.strip_prefix("# "))
+            .filter(|l| l.starts_with('[') || l.contains(" = "))
+            .map(|l| format!("{l}\n"))
+            .collect();
         let config = bare.parse::<Config>().unwrap();
         assert_eq!(config.keys().cloned().collect::<Vec<_>>(), ["config", "privacy", "server"]);
     }

@@ -113,10 +113,7 @@ impl Kind {
     /// Whether the same call may succeed a moment later without anybody changing anything.
     #[must_use]
     pub const fn retryable(self) -> bool {
-        matches!(
-            self,
-            Kind::ChatBusy | Kind::UpstreamUnavailable | Kind::RateLimited | Kind::Timeout
-        )
+        matches!(self, Kind::ChatBusy | Kind::UpstreamUnavailable | Kind::RateLimited | Kind::Timeout)
     }
 }
 

@@ -14,7 +14,9 @@ impl Key {
 
     /// Whether an `Authorization` header carries the token.
     pub(super) fn opens(&self, authorization: Option<&str>) -> bool {
-        let Some((scheme, token)) = authorization.and_then(|header| header.trim().split_once(' ')) else { return false };
+        let Some((scheme, token)) = authorization.and_then(|header| header.trim().split_once(' ')) else {
+            return false;
+        };
         let given: [u8; 32] = Sha256::digest(token.trim().as_bytes()).into();
         let differing = self.0.iter().zip(given).fold(0, |differing, (a, b)| differing | (a ^ b));
         scheme.eq_ignore_ascii_case("bearer") && differing == 0
@@ -42,15 +44,19 @@ impl Names {
             }
         }
         name == "localhost"
-            || self.hosts.iter().filter_map(|known| authority(known)).any(|(known, only)| {
-                known == name && (only.is_none() || only == port)
-            })
+            || self
+                .hosts
+                .iter()
+                .filter_map(|known| authority(known))
+                .any(|(known, only)| known == name && (only.is_none() || only == port))
     }
 
     /// Whether a page of this origin may speak to the server that it calls `host`: its own pages, and those that were named.
     pub(super) fn knows_origin(&self, origin: &str, host: &str) -> bool {
         let own = ["http://", "https://"].iter().any(|scheme| {
-            origin.strip_prefix(scheme).is_some_and(|rest| authority(rest).is_some() && authority(rest) == authority(host))
+            origin
+                .strip_prefix(scheme)
+                .is_some_and(|rest| authority(rest).is_some() && authority(rest) == authority(host))
         });
         own || self.origins.iter().any(|known| known.trim_end_matches('/').eq_ignore_ascii_case(origin))
     }
@@ -145,7 +151,9 @@ mod tests {
         for good in ["Bearer s3cret", "bearer s3cret", " Bearer  s3cret "] {
             assert!(key.opens(Some(good)), "{good}");
         }
-        for bad in ["", "s3cret", "Bearer", "Bearer ", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret", "Bearer S3CRET"] {
+        for bad in
+            ["", "s3cret", "Bearer", "Bearer ", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret", "Bearer S3CRET"]
+        {
             assert!(!key.opens(Some(bad)), "{bad}");
         }
         assert!(!key.opens(None));

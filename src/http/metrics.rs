@@ -47,16 +47,37 @@ fn render(n: &Numbers) -> String {
     };
     let one = |value: String| vec![(String::new(), value)];
     metric("calls_total", "counter", "Tool calls since the start.", &one(n.calls.to_string()));
-    let failures: Vec<_> = n.failures.iter().map(|(code, count)| (format!("{{code=\"{code}\"}}"), count.to_string())).collect();
+    let failures: Vec<_> =
+        n.failures.iter().map(|(code, count)| (format!("{{code=\"{code}\"}}"), count.to_string())).collect();
     metric("call_failures_total", "counter", "Tool calls that failed, by code.", &failures);
     #[expect(clippy::cast_precision_loss, reason = "seconds, to the microsecond for 285 years")]
-    metric("call_seconds_total", "counter", "Wall clock of all tool calls.", &one(format!("{:.6}", n.micros as f64 / 1e6)));
+    metric(
+        "call_seconds_total",
+        "counter",
+        "Wall clock of all tool calls.",
+        &one(format!("{:.6}", n.micros as f64 / 1e6)),
+    );
     let plugins = [("live", n.live), ("failed", n.failed), ("off", n.off)]
         .map(|(state, count)| (format!("{{state=\"{state}\"}}"), count.to_string()));
-    metric("plugins", "gauge", "Plugins by state; one that answers while a newer version does not load is live and failed.", &plugins);
+    metric(
+        "plugins",
+        "gauge",
+        "Plugins by state; one that answers while a newer version does not load is live and failed.",
+        &plugins,
+    );
     metric("tools", "gauge", "Tools that can be called.", &one(n.tools.to_string()));
-    metric("tools_revision", "gauge", "Counts changes of what a model reads about the tools.", &one(n.revision.to_string()));
-    metric("uptime_seconds", "gauge", "Seconds since the server started.", &one(format!("{:.3}", n.uptime.as_secs_f64())));
+    metric(
+        "tools_revision",
+        "gauge",
+        "Counts changes of what a model reads about the tools.",
+        &one(n.revision.to_string()),
+    );
+    metric(
+        "uptime_seconds",
+        "gauge",
+        "Seconds since the server started.",
+        &one(format!("{:.3}", n.uptime.as_secs_f64())),
+    );
     out
 }
 
@@ -78,7 +99,11 @@ mod tests {
             let (name, value) = line.rsplit_once(' ').unwrap_or_default();
             assert!(name.starts_with("lapidary_") && value.parse::<f64>().is_ok(), "{line}");
         }
-        for line in ["lapidary_calls_total 3", "lapidary_call_failures_total{code=\"timeout\"} 2", "lapidary_call_seconds_total 1.500000"] {
+        for line in [
+            "lapidary_calls_total 3",
+            "lapidary_call_failures_total{code=\"timeout\"} 2",
+            "lapidary_call_seconds_total 1.500000",
+        ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");
         }
     }

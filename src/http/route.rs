@@ -30,7 +30,10 @@ pub(super) struct Local(pub(super) IpAddr);
 /// What serves a route for another room.
 pub trait Endpoint: Clone + Send + Sync + 'static {
     /// Answers one request whose body has arrived.
-    fn handle(&self, request: http::Request<Bytes>) -> impl Future<Output = http::Response<BoxBody<Bytes, Infallible>>> + Send;
+    fn handle(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> impl Future<Output = http::Response<BoxBody<Bytes, Infallible>>> + Send;
 
     /// Takes nothing more and resolves when what was under way has ended.
     fn close(&self) -> impl Future<Output = ()> + Send;
@@ -93,7 +96,8 @@ async fn visitor(State(shared): State<Arc<Shared>>, request: Request, next: Next
     let refused = if !host.is_some_and(|host| shared.names.knows_host(host, local)) {
         Some(StatusCode::MISDIRECTED_REQUEST)
     } else if headers.contains_key(header::ORIGIN)
-        && !text(headers, header::ORIGIN).is_some_and(|origin| shared.names.knows_origin(origin, host.unwrap_or_default()))
+        && !text(headers, header::ORIGIN)
+            .is_some_and(|origin| shared.names.knows_origin(origin, host.unwrap_or_default()))
     {
         Some(StatusCode::FORBIDDEN)
     } else {
@@ -125,7 +129,8 @@ async fn holder(State(shared): State<Arc<Shared>>, request: Request, next: Next)
     if shared.key.opens(text(request.headers(), header::AUTHORIZATION)) {
         return next.run(request).await;
     }
-    let error = Error::denied("this address needs the token").hint("send it as `Authorization: Bearer ..`; it is in user/webui/token");
+    let error = Error::denied("this address needs the token")
+        .hint("send it as `Authorization: Bearer ..`; it is in user/webui/token");
     (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer realm=\"lapidary\"")], body(&error)).into_response()
 }
 

@@ -63,13 +63,17 @@ impl<E: Endpoint> Server<E> {
                 (token::kept(&host.paths().user().join("webui").join("token"))?, Source::Kept)
             }
             None => {
-                return Err(Error::denied(format!("{} can be reached from other machines, and no token is set", settings.address))
-                    .hint("set LAPIDARY_TOKEN, or `token` under [server] in user/lapidary.toml, or listen on 127.0.0.1"));
+                return Err(Error::denied(format!(
+                    "{} can be reached from other machines, and no token is set",
+                    settings.address
+                ))
+                .hint("set LAPIDARY_TOKEN, or `token` under [server] in user/lapidary.toml, or listen on 127.0.0.1"));
             }
         };
         let listener = TcpListener::bind(settings.address).await.map_err(|e| cannot_listen(settings.address, &e))?;
         let address = listener.local_addr().map_err(|e| io("cannot tell the address", &e))?;
-        let shared = Shared { host: host.clone(), key: Key::new(&token), names: settings.names, started: Instant::now() };
+        let shared =
+            Shared { host: host.clone(), key: Key::new(&token), names: settings.names, started: Instant::now() };
         let router = route::router(Arc::new(shared), mcp.clone());
         Ok(Server { listener, address, router, mcp, token, source, host: host.clone() })
     }
@@ -175,9 +179,8 @@ fn cannot_listen(address: SocketAddr, e: &std::io::Error) -> Error {
             .hint("perhaps lapidary runs already; choose another with --addr 127.0.0.1:0"),
         std::io::ErrorKind::PermissionDenied => Error::denied(format!("{address} may not be used by this account"))
             .hint("choose a port from 1024 on, such as --addr 127.0.0.1:8470"),
-        std::io::ErrorKind::AddrNotAvailable => {
-            Error::invalid(format!("{address} is no address of this machine")).hint("choose 127.0.0.1, or an address that it has")
-        }
+        std::io::ErrorKind::AddrNotAvailable => Error::invalid(format!("{address} is no address of this machine"))
+            .hint("choose 127.0.0.1, or an address that it has"),
         _ => io(format_args!("cannot listen on {address}"), e),
     }
 }
@@ -256,7 +259,9 @@ mod tests {
         ] {
             assert_eq!(parse(text).unwrap().to_string(), expected);
         }
-        for text in ["", "8470", ":8470", "localhost", "example.com:80", "127.0.0.1", "127.0.0.1:x", "http://127.0.0.1:1"] {
+        for text in
+            ["", "8470", ":8470", "localhost", "example.com:80", "127.0.0.1", "127.0.0.1:x", "http://127.0.0.1:1"]
+        {
             assert_eq!(parse(text).unwrap_err().kind(), Kind::InvalidArguments, "{text}");
         }
     }

@@ -37,7 +37,8 @@ pub(super) fn given(token: &str, place: &str) -> Result<String> {
 /// The token in the file, made on first use.
 pub(super) fn kept(path: &Path) -> Result<String> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|e| io(format_args!("cannot make the folder `{}`", folder.display()), &e))?;
+        std::fs::create_dir_all(folder)
+            .map_err(|e| io(format_args!("cannot make the folder `{}`", folder.display()), &e))?;
     }
     file::with_lock(path, || {
         match file::read_text_capped(path, LONGEST) {
@@ -51,7 +52,8 @@ pub(super) fn kept(path: &Path) -> Result<String> {
             Err(e) => return Err(e),
         }
         let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(|e| Error::internal(format!("no random numbers to make a token of: {e}")))?;
+        getrandom::fill(&mut bytes)
+            .map_err(|e| Error::internal(format!("no random numbers to make a token of: {e}")))?;
         let token = URL_SAFE_NO_PAD.encode(bytes);
         write(path, &token).map_err(|e| io(format_args!("cannot write `{}`", path.display()), &e))?;
         close_to_others(path)?;

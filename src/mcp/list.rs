@@ -95,7 +95,8 @@ impl List {
         }
         json.push(b']');
         let version = before.version + u64::from(*before.json != *json);
-        let rendered = Arc::new(Rendered { revision: snapshot.revision, version, json: json.into(), offered: Arc::new(offered) });
+        let rendered =
+            Arc::new(Rendered { revision: snapshot.revision, version, json: json.into(), offered: Arc::new(offered) });
         self.current.store(rendered.clone());
         rendered
     }
@@ -137,9 +138,11 @@ pub(super) fn describe(tool: &LiveTool) -> Tool {
         _ => JsonObject::new(),
     };
     let effect = spec.effective_side_effect();
-    let open = spec.network || spec.permissions.iter().any(|p| {
-        matches!(p, Permission::ExternalHttp | Permission::WriteExternal | Permission::DelegateExternal)
-    });
+    let open = spec.network
+        || spec
+            .permissions
+            .iter()
+            .any(|p| matches!(p, Permission::ExternalHttp | Permission::WriteExternal | Permission::DelegateExternal));
     let mut shown = Tool::new(spec.name.clone(), spec.description.clone(), parameters).with_annotations(
         ToolAnnotations::new()
             .read_only(effect <= SideEffect::Read)

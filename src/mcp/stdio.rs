@@ -179,7 +179,9 @@ where
 
 fn too_long() -> Vec<u8> {
     let message = format!("this line is longer than {} MiB and was dropped", LINE >> 20);
-    let mut reply = serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": message } }).to_string();
+    let mut reply =
+        serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": message } })
+            .to_string();
     reply.push('\n');
     reply.into_bytes()
 }

@@ -3,8 +3,8 @@
 
 use crate::base::json;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, JsonObject, ListToolsRequest, RequestId,
-    RequestMetaObject,
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, JsonObject, ListToolsRequest,
+    RequestId, RequestMetaObject,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -51,7 +51,9 @@ fn refuse(line: &[u8], error: &serde_json::Error) -> Read {
     let id = member(line, 0..line.len(), "id").and_then(|at| serde_json::from_slice::<Value>(&line[at]).ok());
     let id = id.filter(|id| id.is_string() || id.is_number()).unwrap_or(Value::Null);
     let reply = |code: i64, message: String| {
-        let mut bytes = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }).to_string().into_bytes();
+        let mut bytes = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
+            .to_string()
+            .into_bytes();
         bytes.push(b'\n');
         Read::Refused(bytes)
     };
@@ -129,7 +131,10 @@ fn is_suspicious(message: &[u8]) -> bool {
             return true;
         }
         let surrogate = *byte == b'\\'
-            && matches!(message.get(at + 1..at + 4), Some([b'u', b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F']));
+            && matches!(
+                message.get(at + 1..at + 4),
+                Some([b'u', b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F'])
+            );
         if surrogate {
             return true;
         }
@@ -308,7 +313,9 @@ mod tests {
         match read(call(arguments).as_bytes()) {
             Read::Message(message) => match *message {
                 ClientJsonRpcMessage::Request(request) => match request.request {
-                    ClientRequest::CallToolRequest(call) => Value::Object(call.params.arguments.unwrap_or_default()).to_string(),
+                    ClientRequest::CallToolRequest(call) => {
+                        Value::Object(call.params.arguments.unwrap_or_default()).to_string()
+                    }
                     ClientRequest::CustomRequest(custom) => {
                         let packed = custom.params.unwrap()["arguments"].clone();
                         format!("text {}", packed.as_str().map_or_else(|| packed.to_string(), str::to_owned))
@@ -448,7 +455,8 @@ mod tests {
 
     #[test]
     fn a_rendered_list_takes_the_place_of_the_empty_one_and_of_nothing_else() {
-        let spliced = |message: &str| splice(message.as_bytes(), b"[1,2]").map(|bytes| String::from_utf8(bytes).unwrap());
+        let spliced =
+            |message: &str| splice(message.as_bytes(), b"[1,2]").map(|bytes| String::from_utf8(bytes).unwrap());
         let list = r#"{"jsonrpc":"2.0","id":3,"result":{"tools":[]}}"#;
         assert_eq!(spliced(list).unwrap(), r#"{"jsonrpc":"2.0","id":3,"result":{"tools":[1,2]}}"#);
         let event = "id: 0/1\ndata: {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"ttlMs\":0,\"tools\":[]}}\n\n";

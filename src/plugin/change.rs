@@ -45,18 +45,20 @@ pub fn affected(paths: &Paths, extra: &[PathBuf], changed: &Path) -> Vec<Change>
 
 fn in_root(inside: &[&str]) -> Option<Change> {
     match inside {
-        [] | ["scripts" | "stdlib" | "user"] | ["user", "tools" | "plugins" | "webui"] | ["user", "webui", "plugins"] => {
-            Some(Change::Rescan)
-        }
+        []
+        | ["scripts" | "stdlib" | "user"]
+        | ["user", "tools" | "plugins" | "webui"]
+        | ["user", "webui", "plugins"] => Some(Change::Rescan),
         ["scripts", name, rest @ ..] => in_folder(name, rest),
         ["stdlib", rest @ ..] => rest.join("/").strip_suffix(".rhai").map(|module| Change::Std(module.to_owned())),
         ["user", "plugins", name, rest @ ..] => in_folder(name, rest),
         ["user", "tools", file] => tool_file(file),
         ["user", "webui", "plugins.json"] => Some(Change::Switches),
         ["user", "webui", "grants.json"] => Some(Change::Grants),
-        ["user", "webui", "plugins", file] => {
-            file.strip_suffix(".json").filter(|name| valid_plugin_name(name).is_ok()).map(|name| Change::Settings(name.to_owned()))
-        }
+        ["user", "webui", "plugins", file] => file
+            .strip_suffix(".json")
+            .filter(|name| valid_plugin_name(name).is_ok())
+            .map(|name| Change::Settings(name.to_owned())),
         ["user", "toolsets", "toolsets.json"] => Some(Change::Toolsets),
         _ => None,
     }
@@ -197,7 +199,12 @@ mod tests {
 
     #[test]
     fn extra_places_are_folders_plugins_or_files_and_may_lie_under_the_root() {
-        let extra = [PathBuf::from("/e/tools"), PathBuf::from("/e/one/weather"), PathBuf::from("/e/dice.rhai"), PathBuf::from("/r/mine")];
+        let extra = [
+            PathBuf::from("/e/tools"),
+            PathBuf::from("/e/one/weather"),
+            PathBuf::from("/e/dice.rhai"),
+            PathBuf::from("/r/mine"),
+        ];
         // `*` stands for a rescan; a name for that plugin.
         let rows: [(&str, &[&str]); 14] = [
             ("/e/tools", &["*"]),

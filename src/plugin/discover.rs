@@ -320,8 +320,20 @@ impl Scan<'_> {
 /// Whether a file or folder name is what editors, version control or the system leave behind.
 #[must_use]
 pub fn is_litter(name: &str) -> bool {
-    const ENDINGS: [&str; 12] =
-        ["~", ".tmp", ".swp", ".swo", ".swx", ".bak", ".orig", ".rej", ".part", ".crdownload", "___jb_tmp___", "___jb_old___"];
+    const ENDINGS: [&str; 12] = [
+        "~",
+        ".tmp",
+        ".swp",
+        ".swo",
+        ".swx",
+        ".bak",
+        ".orig",
+        ".rej",
+        ".part",
+        ".crdownload",
+        "___jb_tmp___",
+        "___jb_old___",
+    ];
     name.starts_with(['.', '#', '~'])
         || ENDINGS.iter().any(|ending| name.ends_with(ending))
         // The name that vim probes a folder with.
@@ -343,9 +355,8 @@ pub fn read_plugin_file(stock: &dyn Stock, found: &Found, relative: &str) -> Res
             }
             read_sized(path, relative)
         }
-        Location::Folder(folder) => {
-            read_sized(&file::confine(folder, relative)?, relative).map_err(|e| if e.kind() == Kind::NotFound { missing() } else { e })
-        }
+        Location::Folder(folder) => read_sized(&file::confine(folder, relative)?, relative)
+            .map_err(|e| if e.kind() == Kind::NotFound { missing() } else { e }),
         Location::Embedded(name) => stock.read(name, relative).map(<[u8]>::to_vec).ok_or_else(missing),
     }
 }
@@ -668,7 +679,8 @@ mod tests {
 
     #[test]
     fn files_are_read_by_their_path_in_the_plugin_and_never_outside() {
-        let w = world(&["user/plugins/weather/plugin.json", "user/plugins/weather/tools/a.rhai", "user/tools/ant.rhai"]);
+        let w =
+            world(&["user/plugins/weather/plugin.json", "user/plugins/weather/tools/a.rhai", "user/tools/ant.rhai"]);
         let weather = w.found("weather");
         assert_eq!(read_plugin_file(&Two, &weather, "tools/a.rhai").unwrap(), b"{}");
         assert_eq!(weather.shown("tools/a.rhai"), "user/plugins/weather/tools/a.rhai");

@@ -25,8 +25,19 @@ use std::sync::Arc;
 
 /// Functions of a documented file that are never tools.
 pub(super) const NEVER_TOOLS: [&str; 13] = [
-    "execute", "get_tools", "shutdown", "preview", "get_system_context", "init", "run", "say", "stop", "start", "migrate",
-    "on_drop", "handle",
+    "execute",
+    "get_tools",
+    "shutdown",
+    "preview",
+    "get_system_context",
+    "init",
+    "run",
+    "say",
+    "stop",
+    "start",
+    "migrate",
+    "on_drop",
+    "handle",
 ];
 
 /// What loading needs of the host.
@@ -137,7 +148,8 @@ impl Loader {
             Location::File(_) => Manifest::single_file(&found.name),
             Location::Folder(_) | Location::Embedded(_) => {
                 let file = shelf.display("plugin.json");
-                let text = shelf.text("plugin.json").map_err(|e| vec![Diagnostic::from_error("manifest", &file, &e)])?;
+                let text =
+                    shelf.text("plugin.json").map_err(|e| vec![Diagnostic::from_error("manifest", &file, &e)])?;
                 let (manifest, found_warnings) = Manifest::parse(&text.text, &file, &found.name)?;
                 warnings.extend(found_warnings);
                 manifest
@@ -330,7 +342,12 @@ impl Building<'_> {
         }
     }
 
-    fn evaluate(&mut self, path: &str, source: &Source, imports: &Arc<Imports>) -> Result<Option<LoadedFile>, Vec<Diagnostic>> {
+    fn evaluate(
+        &mut self,
+        path: &str,
+        source: &Source,
+        imports: &Arc<Imports>,
+    ) -> Result<Option<LoadedFile>, Vec<Diagnostic>> {
         let loader = self.loader;
         let first = self.settings(None);
         let ctx = loader.context(&self.plugin, self.number, imports.clone(), first);
@@ -401,10 +418,11 @@ impl Building<'_> {
         let json = |name: &str| -> Result<Option<Value>, Vec<Diagnostic>> {
             constants.get(name).map(value::to_json).transpose().map_err(|e| {
                 let line = constant_line(&program.source.text, name);
-                vec![
-                    Diagnostic::error("schema", &*program.source.name, format!("`{name}`: {}", e.message()))
-                        .at(&program.source.text, line, 1),
-                ]
+                vec![Diagnostic::error("schema", &*program.source.name, format!("`{name}`: {}", e.message())).at(
+                    &program.source.text,
+                    line,
+                    1,
+                )]
             })
         };
         if let Some(declared) = json("PERMISSIONS")? {
@@ -412,9 +430,11 @@ impl Building<'_> {
                 Ok(more) => self.declared = self.declared.clone().merge(more),
                 Err(e) => {
                     let line = constant_line(&program.source.text, "PERMISSIONS");
-                    return Err(vec![
-                        Diagnostic::from_error("load", &*program.source.name, &e).at(&program.source.text, line, 1),
-                    ]);
+                    return Err(vec![Diagnostic::from_error("load", &*program.source.name, &e).at(
+                        &program.source.text,
+                        line,
+                        1,
+                    )]);
                 }
             }
         }
@@ -450,8 +470,11 @@ impl Building<'_> {
         if let Some(function) = program.function("get_tools") {
             match self.loader.run_get_tools(program, &self.plugin, self.number, imports, settings) {
                 Ok(list) if list.is_empty() => self.warnings.push(
-                    Diagnostic::warning("schema", &**file, "get_tools() returned no tools, so TOOLS is used")
-                        .at(text, function.line, function.column),
+                    Diagnostic::warning("schema", &**file, "get_tools() returned no tools, so TOOLS is used").at(
+                        text,
+                        function.line,
+                        function.column,
+                    ),
                 ),
                 Ok(list) => entries = Some(list),
                 Err(mut d) => {
@@ -497,7 +520,10 @@ impl Building<'_> {
                 );
                 break;
             }
-            let name = entry.pointer("/function/name").and_then(Value::as_str).map_or_else(|| format!("TOOLS[{index}]"), str::to_owned);
+            let name = entry
+                .pointer("/function/name")
+                .and_then(Value::as_str)
+                .map_or_else(|| format!("TOOLS[{index}]"), str::to_owned);
             match Spec::from_entry(entry) {
                 Ok((spec, warnings)) => {
                     if exports.available.as_ref().is_some_and(|list| !list.is_empty() && !list.contains(&spec.name)) {
@@ -506,7 +532,8 @@ impl Building<'_> {
                     let line = line_of(&spec.name);
                     for warning in warnings {
                         self.warnings.push(
-                            Diagnostic::warning("schema", &**file, format!("`{}`: {warning}", spec.name)).at(text, line, 1),
+                            Diagnostic::warning("schema", &**file, format!("`{}`: {warning}", spec.name))
+                                .at(text, line, 1),
                         );
                     }
                     let line_diag = |message: String| Diagnostic::error("schema", &**file, message).at(text, line, 1);
@@ -523,7 +550,11 @@ impl Building<'_> {
                     let line = line_of(&name);
                     self.quarantine(
                         name.clone(),
-                        Diagnostic::error("schema", &**file, format!("`{name}`: {reason}")).at(text, line, usize::from(line > 0)),
+                        Diagnostic::error("schema", &**file, format!("`{name}`: {reason}")).at(
+                            text,
+                            line,
+                            usize::from(line > 0),
+                        ),
                     );
                 }
             }
@@ -555,8 +586,11 @@ impl Building<'_> {
             if out.len() >= MAX_TOOLS_PER_FILE {
                 self.quarantine(
                     function.name.clone(),
-                    Diagnostic::error("schema", &**file, format!("a file has at most {MAX_TOOLS_PER_FILE} tools"))
-                        .at(text, function.line, 1),
+                    Diagnostic::error("schema", &**file, format!("a file has at most {MAX_TOOLS_PER_FILE} tools")).at(
+                        text,
+                        function.line,
+                        1,
+                    ),
                 );
                 continue;
             }
@@ -571,8 +605,12 @@ impl Building<'_> {
                     if !self.names.insert(crate::tool::names::fold(&spec.name)) {
                         self.quarantine(
                             spec.name.clone(),
-                            Diagnostic::error("schema", &**file, format!("the name `{}` is used twice in this plugin", spec.name))
-                                .at(text, function.line, 1),
+                            Diagnostic::error(
+                                "schema",
+                                &**file,
+                                format!("the name `{}` is used twice in this plugin", spec.name),
+                            )
+                            .at(text, function.line, 1),
                         );
                         continue;
                     }
@@ -591,10 +629,9 @@ impl Building<'_> {
             return Err(errors);
         }
         if out.is_empty() {
-            return Err(vec![
-                Diagnostic::error("load", &**file, "the file has no tools")
-                    .hint("write a `///` comment before a function, or a TOOLS list and execute(); see docs/guide/first-tool.md"),
-            ]);
+            return Err(vec![Diagnostic::error("load", &**file, "the file has no tools").hint(
+                "write a `///` comment before a function, or a TOOLS list and execute(); see docs/guide/first-tool.md",
+            )]);
         }
         Ok(out)
     }
@@ -603,7 +640,8 @@ impl Building<'_> {
         if spec.permissions.is_empty() {
             spec.permissions = self.declared.permissions();
         }
-        let category = spec.category.clone().or_else(|| exports.category.clone()).unwrap_or_else(|| self.found.name.clone());
+        let category =
+            spec.category.clone().or_else(|| exports.category.clone()).unwrap_or_else(|| self.found.name.clone());
         let gated_by = exports.gated.get(&spec.name).map(|key| key.as_str().into());
         Draft { category: category.into(), gated_by, spec: Arc::new(spec), plan, function: function.into() }
     }

@@ -30,9 +30,30 @@ pub const PRIORITY: i64 = 50;
 const TITLE: usize = 40;
 
 const KEYS: [&str; 24] = [
-    "$schema", "name", "short_display_name", "display_name", "short_name", "version", "description", "author", "url", "icon",
-    "emoji", "priority", "default_enabled", "privacy_aware", "requires_plugins", "id", "aliases", "permissions", "side_effects",
-    "injects_context", "api_version", "migrate", "limits", "capabilities",
+    "$schema",
+    "name",
+    "short_display_name",
+    "display_name",
+    "short_name",
+    "version",
+    "description",
+    "author",
+    "url",
+    "icon",
+    "emoji",
+    "priority",
+    "default_enabled",
+    "privacy_aware",
+    "requires_plugins",
+    "id",
+    "aliases",
+    "permissions",
+    "side_effects",
+    "injects_context",
+    "api_version",
+    "migrate",
+    "limits",
+    "capabilities",
 ];
 /// Keys of related hosts that have no meaning in this one.
 const FOREIGN: [&str; 7] =
@@ -300,7 +321,8 @@ impl Reader<'_> {
             }
             Err(e) => {
                 let place = if e.path.is_empty() { String::new() } else { format!("at `{}`: ", e.path) };
-                let diagnostic = Diagnostic::error("manifest", self.file, format!("not valid JSON: {place}{}", e.message));
+                let diagnostic =
+                    Diagnostic::error("manifest", self.file, format!("not valid JSON: {place}{}", e.message));
                 self.found.push(diagnostic.at(self.text, e.line, e.column));
                 None
             }
@@ -340,7 +362,11 @@ impl Reader<'_> {
                 && let Some(near) = did_you_mean(&name, ACTIVE.into_iter().chain(LATER), 1).first()
             {
                 let steps = [Step::Key("capabilities"), Step::Key(&name)];
-                self.warning(&steps, format!("there is no capability `{}`", shown(&steps[1..])), &format!("did you mean `{near}`?"));
+                self.warning(
+                    &steps,
+                    format!("there is no capability `{}`", shown(&steps[1..])),
+                    &format!("did you mean `{near}`?"),
+                );
             }
             if let Some(value) = capabilities.shift_remove(&name) {
                 later.insert(name, value);
@@ -353,7 +379,11 @@ impl Reader<'_> {
         match Declared::parse(&value.unwrap_or(Value::Null)) {
             Ok(declared) => declared,
             Err(e) => {
-                self.error(&[Step::Key("permissions")], format!("`permissions`: {}", e.message()), e.hint_text().unwrap_or_default());
+                self.error(
+                    &[Step::Key("permissions")],
+                    format!("`permissions`: {}", e.message()),
+                    e.hint_text().unwrap_or_default(),
+                );
                 Declared::default()
             }
         }
@@ -389,7 +419,11 @@ impl Reader<'_> {
         }
         if let Some(version) = shape.api_version.filter(|version| *version != API_VERSION) {
             let message = format!("the plugin was written for script API {version}; this host has {API_VERSION}");
-            self.error(&[Step::Key("api_version")], message, "use a newer host, or a version of the plugin for this one");
+            self.error(
+                &[Step::Key("api_version")],
+                message,
+                "use a newer host, or a version of the plugin for this one",
+            );
         }
         for (key, value, most) in shape.limits.rows() {
             if let Some(value) = value.filter(|value| !(1..=most).contains(value)) {
@@ -398,7 +432,11 @@ impl Reader<'_> {
             }
         }
         if shape.id.as_ref().is_some_and(|id| !(is_id(id) && id.contains('.'))) {
-            self.error(&[Step::Key("id")], "`id` is not of the form `namespace.name`", "use letters, digits, `_` and `-`");
+            self.error(
+                &[Step::Key("id")],
+                "`id` is not of the form `namespace.name`",
+                "use letters, digits, `_` and `-`",
+            );
         }
         for (i, alias) in shape.aliases.iter().enumerate().filter(|(_, alias)| !is_id(alias)) {
             let steps = [Step::Key("aliases"), Step::Index(i)];
@@ -476,7 +514,11 @@ impl Reader<'_> {
             let steps = [Step::Key("capabilities"), Step::Key("tools"), Step::Index(i)];
             let named = brief(&Value::from(path.as_str()));
             if !is_inside(&path) {
-                self.error(&steps, format!("{named} is not a path in the plugin's folder"), "write it from there, as `tools/name.rhai`");
+                self.error(
+                    &steps,
+                    format!("{named} is not a path in the plugin's folder"),
+                    "write it from there, as `tools/name.rhai`",
+                );
             } else if !path.ends_with(".rhai") {
                 self.error(&steps, format!("{named} is no Rhai script"), "a tool file ends in `.rhai`");
             } else if kept.contains(&path) {
@@ -494,7 +536,11 @@ impl Reader<'_> {
             let steps = [Step::Key("capabilities"), Step::Key("scopes"), Step::Index(i)];
             if !is_identifier(&scope.key) {
                 let named = brief(&Value::from(scope.key));
-                self.error(&steps, format!("the scope key {named} is no identifier"), "use letters, digits and `_`, first a letter");
+                self.error(
+                    &steps,
+                    format!("the scope key {named} is no identifier"),
+                    "use letters, digits and `_`, first a letter",
+                );
             } else if kept.iter().any(|other| other.key == scope.key) {
                 self.error(&steps, format!("the scope `{}` is declared twice", scope.key), "");
             } else {
@@ -559,9 +605,8 @@ fn is_identifier(word: &str) -> bool {
 }
 
 fn is_id(word: &str) -> bool {
-    word.split('.').all(|part| {
-        !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
-    })
+    word.split('.')
+        .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')))
 }
 
 /// A value, short enough for a message.

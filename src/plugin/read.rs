@@ -74,7 +74,10 @@ impl Shelf {
         }
         match &self.0.found.location {
             Location::File(path) => {
-                vec![path.file_name().map_or_else(|| format!("{}.rhai", self.0.found.name), |n| n.to_string_lossy().into_owned())]
+                vec![
+                    path.file_name()
+                        .map_or_else(|| format!("{}.rhai", self.0.found.name), |n| n.to_string_lossy().into_owned()),
+                ]
             }
             Location::Folder(path) => {
                 let mut names: Vec<String> = std::fs::read_dir(path.join("tools"))
@@ -160,15 +163,17 @@ impl Library for PluginLibrary {
             } else {
                 inner.stock.std(module).map(<[u8]>::to_vec).ok_or_else(|| {
                     let known = inner.stock.std_modules();
-                    Error::not_found(format!("there is no `std/{module}`")).hint(format!("std has: {}", known.join(" ")))
+                    Error::not_found(format!("there is no `std/{module}`"))
+                        .hint(format!("std has: {}", known.join(" ")))
                 })?
             };
             inner.keep(key, &bytes);
             return program::decode(&format!("stdlib/{module}.rhai"), bytes);
         }
         if matches!(inner.found.location, Location::File(_)) {
-            return Err(Error::new(Kind::NotFound, format!("`{key}`: a single-file plugin has no lib/ folder"))
-                .hint(format!("make it a folder: user/plugins/{}/ with plugin.json, tools/ and lib/", inner.found.name)));
+            return Err(Error::new(Kind::NotFound, format!("`{key}`: a single-file plugin has no lib/ folder")).hint(
+                format!("make it a folder: user/plugins/{}/ with plugin.json, tools/ and lib/", inner.found.name),
+            ));
         }
         inner.text(&format!("{key}.rhai"))
     }

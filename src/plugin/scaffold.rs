@@ -32,8 +32,23 @@ pub enum Kind {
 
 /// Words that mean something else where plugins are named: categories, toolset words, and the host's own parts.
 const TAKEN_NAMES: [&str; 17] = [
-    "web", "memory", "knowledge", "people", "goals", "files", "system", "devices", "comms", "media", "meta_danger", "agents",
-    "all", "none", "custom", "core", "std",
+    "web",
+    "memory",
+    "knowledge",
+    "people",
+    "goals",
+    "files",
+    "system",
+    "devices",
+    "comms",
+    "media",
+    "meta_danger",
+    "agents",
+    "all",
+    "none",
+    "custom",
+    "core",
+    "std",
 ];
 /// The name as it is used: without space around it, in lower case, without `.rhai`.
 ///
@@ -44,8 +59,11 @@ pub fn plugin_name(name: &str) -> Result<String> {
     let name = lower.strip_suffix(".rhai").unwrap_or(&lower);
     valid_plugin_name(name).map_err(|e| e.hint("take a short word such as `greet` or `unit-price`"))?;
     if TAKEN_NAMES.contains(&name) {
-        return Err(Error::new(ErrorKind::Conflict, format!("`{name}` is a word of the host, so a plugin cannot be called that"))
-            .hint(format!("take a longer name, such as `my-{name}`")));
+        return Err(Error::new(
+            ErrorKind::Conflict,
+            format!("`{name}` is a word of the host, so a plugin cannot be called that"),
+        )
+        .hint(format!("take a longer name, such as `my-{name}`")));
     }
     Ok(name.to_owned())
 }
@@ -80,7 +98,8 @@ pub fn new(paths: &Paths, stock: &dyn Stock, name: &str, form: Form, kind: Kind)
 }
 
 fn is_free(paths: &Paths, stock: &dyn Stock, name: &str) -> Result<()> {
-    let taken = |what: String| Err(Error::new(ErrorKind::Conflict, what).hint("take another name; nothing was written"));
+    let taken =
+        |what: String| Err(Error::new(ErrorKind::Conflict, what).hint("take another name; nothing was written"));
     for place in [paths.tools().join(format!("{name}.rhai")), paths.plugins().join(name)] {
         if fs::symlink_metadata(&place).is_ok() {
             return taken(format!("`{}` is there already", paths.shown(&place)));
@@ -332,7 +351,8 @@ mod tests {
             assert!(names::check(tool).is_ok());
         }
         let long = "x".repeat(65);
-        for bad in ["", " ", "_x", "-x", "a b", "a/b", "../x", "a.b", "ünit", "con", "agents", ".rhai", long.as_str()] {
+        for bad in ["", " ", "_x", "-x", "a b", "a/b", "../x", "a.b", "ünit", "con", "agents", ".rhai", long.as_str()]
+        {
             assert_eq!(plugin_name(bad).unwrap_err().kind(), ErrorKind::InvalidArguments, "{bad}");
         }
         for word in ["web", "Memory", "all", "none", "custom", "meta_danger", "std"] {
@@ -436,8 +456,9 @@ mod tests {
             assert_eq!(function["name"], json!(tool));
             assert!(jsonschema::options().offline().build(&function["parameters"]).is_ok());
             let call = |function: &str, arguments: Map| -> Value {
-                let result: Dynamic =
-                    engine.call_fn(&mut rhai::Scope::new(), &ast, "execute", (function.to_owned(), arguments, Map::new())).unwrap();
+                let result: Dynamic = engine
+                    .call_fn(&mut rhai::Scope::new(), &ast, "execute", (function.to_owned(), arguments, Map::new()))
+                    .unwrap();
                 rhai::serde::from_dynamic(&result).unwrap()
             };
             let arguments = |times: Option<i64>| {

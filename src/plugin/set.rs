@@ -2,12 +2,12 @@
 //! Builds run on call threads without a lock; a lock is held only to compare and to swap (promises 3 and 7).
 
 use super::discover::{self, Found, Notice};
-use super::switches::Switches;
 use super::load::{Generation, Loader};
 use super::read;
 use super::source::Mark;
 use super::status::{Disk, Status};
 use super::swap::{Built, lost};
+use super::switches::Switches;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::event::{Bus, Event};
 use crate::script::diagnostic::Diagnostic;
@@ -92,7 +92,7 @@ impl Plugins {
         loader: Loader,
         snapshot: Arc<ArcSwap<Snapshot>>,
         pool: Pool,
-            extra: Vec<PathBuf>,
+        extra: Vec<PathBuf>,
         remembered: BTreeMap<String, Mark>,
     ) -> Arc<Self> {
         Arc::new(Plugins {
@@ -128,7 +128,8 @@ impl Plugins {
     /// `conflict` when a name is taken.
     pub fn add_native(&self, tools: Vec<(Spec, Arc<dyn NativeTool>)>) -> Result<()> {
         let name: Arc<str> = "native".into();
-        let plugin = Arc::new(crate::script::ctx::PluginCtx { name: name.clone(), assets: None, grants: Default::default() });
+        let plugin =
+            Arc::new(crate::script::ctx::PluginCtx { name: name.clone(), assets: None, grants: Default::default() });
         let mut state = self.state();
         state.native.extend(tools.into_iter().map(|(spec, code)| {
             Arc::new(LiveTool {
@@ -329,7 +330,8 @@ impl Plugins {
     fn retry_refused(self: &Arc<Self>, tried: &[Arc<str>]) {
         let refused: Vec<Arc<str>> = {
             let state = self.state();
-            let refused = state.entries.iter().filter(|(n, e)| matches!(e.disk, Disk::Refused { .. }) && !tried.contains(n));
+            let refused =
+                state.entries.iter().filter(|(n, e)| matches!(e.disk, Disk::Refused { .. }) && !tried.contains(n));
             refused.map(|(n, _)| n.clone()).collect()
         };
         if !refused.is_empty() {
@@ -413,7 +415,8 @@ impl Plugins {
         self.rescan();
         let status = self.status(name).ok_or_else(|| self.unknown(name))?;
         if !status.enabled {
-            return Err(Error::new(Kind::Disabled, format!("the plugin `{name}` is off")).hint(format!("lapidary enable {name}")));
+            return Err(Error::new(Kind::Disabled, format!("the plugin `{name}` is off"))
+                .hint(format!("lapidary enable {name}")));
         }
         self.force(name);
         self.refresh(&[name.into()]);
@@ -473,14 +476,21 @@ impl Plugins {
         let state = self.state();
         let close = crate::tool::names::did_you_mean(name, state.entries.keys().map(|k| &**k), 3);
         let e = Error::not_found(format!("no plugin `{name}`"));
-        if close.is_empty() { e.hint("lapidary info lists them") } else { e.hint(format!("did you mean {}", close.join(", "))) }
+        if close.is_empty() {
+            e.hint("lapidary info lists them")
+        } else {
+            e.hint(format!("did you mean {}", close.join(", ")))
+        }
     }
 
     /// Hands new grants to every live plugin: they count from the next host call on.
     pub fn grants_changed(&self) {
         let live: Vec<Arc<Generation>> = self.state().entries.values().filter_map(|e| e.live.clone()).collect();
         for generation in live {
-            generation.plugin.grants.store(self.loader.services.grants.effective(generation.name(), &generation.declared));
+            generation
+                .plugin
+                .grants
+                .store(self.loader.services.grants.effective(generation.name(), &generation.declared));
         }
     }
 

@@ -186,7 +186,8 @@ impl History {
                     if mark.is_none_or(|m| m.hash != record.hash) {
                         let is_shared = |path: &str| path.starts_with("std/") && !path.contains('.');
                         let files = record.files.iter().filter(|(path, _)| !is_shared(path));
-                        let files: Vec<(&str, &[u8])> = files.map(|(path, bytes)| (path.as_str(), bytes.as_ref())).collect();
+                        let files: Vec<(&str, &[u8])> =
+                            files.map(|(path, bytes)| (path.as_str(), bytes.as_ref())).collect();
                         self.keep(record.plugin, &self.entry(generation, record.hash, true, &files), &files)?;
                     }
                     let mark = Mark { generation, hash: record.hash.to_owned(), last: generation };
@@ -205,9 +206,8 @@ impl History {
 
     fn entry_of(&self, plugin: &str, generation: u64) -> Result<Entry> {
         let path = self.paths.history_dir(plugin).join(generation.to_string()).join(META);
-        let bytes = file::read_capped(&path, MAX_META).map_err(|e| {
-            if e.kind() == Kind::NotFound { self.unknown(plugin, generation) } else { e }
-        })?;
+        let bytes = file::read_capped(&path, MAX_META)
+            .map_err(|e| if e.kind() == Kind::NotFound { self.unknown(plugin, generation) } else { e })?;
         let entry: Entry = serde_json::from_slice(&bytes)
             .map_err(|_| Error::internal(format!("`{}` is damaged", self.paths.shown(&path))))?;
         if entry.generation != generation {
@@ -238,8 +238,11 @@ impl History {
     fn files_of(&self, plugin: &str, entry: &Entry) -> Result<Vec<(String, Vec<u8>)>> {
         let folder = self.paths.history_dir(plugin).join(entry.generation.to_string()).join(FILES);
         let damaged = |path: &str| {
-            Error::internal(format!("generation {} of `{plugin}` is damaged: `{path}` is not what was kept", entry.generation))
-                .hint("choose another generation")
+            Error::internal(format!(
+                "generation {} of `{plugin}` is damaged: `{path}` is not what was kept",
+                entry.generation
+            ))
+            .hint("choose another generation")
         };
         entry
             .files
@@ -270,9 +273,9 @@ impl History {
         let temp = home.join(format!(".{}.tmp", entry.generation));
         let cannot = |e: std::io::Error| io(format_args!("cannot keep a generation of `{plugin}`"), &e);
         let _ = fs::remove_dir_all(&temp);
-        let written = self.fill(&temp, entry, files).and_then(|()| {
-            fs::rename(&temp, home.join(entry.generation.to_string())).map_err(cannot)
-        });
+        let written = self
+            .fill(&temp, entry, files)
+            .and_then(|()| fs::rename(&temp, home.join(entry.generation.to_string())).map_err(cannot));
         if written.is_err() {
             let _ = fs::remove_dir_all(&temp);
         }
@@ -304,7 +307,8 @@ impl History {
     fn change<T>(&self, edit: impl FnOnce(&mut Index) -> Result<T>) -> Result<T> {
         let path = self.index_path();
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|e| io(format_args!("cannot make `{}`", self.paths.shown(folder)), &e))?;
+            fs::create_dir_all(folder)
+                .map_err(|e| io(format_args!("cannot make `{}`", self.paths.shown(folder)), &e))?;
         }
         file::with_lock(&path, || {
             let before = self.read_index()?;
@@ -400,7 +404,11 @@ pub(super) mod tests {
     #[test]
     fn an_entry_holds_the_files_and_says_when() {
         let w = world();
-        w.record("clock", 3, &[("plugin.json", "{}"), ("tools/a.rhai", "x"), ("meta.json", "mine"), ("std/words", "no")]);
+        w.record(
+            "clock",
+            3,
+            &[("plugin.json", "{}"), ("tools/a.rhai", "x"), ("meta.json", "mine"), ("std/words", "no")],
+        );
         let list = w.history.list("clock");
         assert_eq!(list.len(), 1);
         assert_eq!((list[0].generation, list[0].at.as_str(), list[0].ok), (3, "2026-11-30T09:34:55Z", true));

@@ -50,7 +50,9 @@ impl Disk {
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
             Disk::Unread | Disk::Same | Disk::Off => &[],
-            Disk::Partly { diagnostics } | Disk::Failed { diagnostics, .. } | Disk::Refused { diagnostics, .. } => diagnostics,
+            Disk::Partly { diagnostics } | Disk::Failed { diagnostics, .. } | Disk::Refused { diagnostics, .. } => {
+                diagnostics
+            }
         }
     }
 
@@ -166,18 +168,19 @@ impl Plugins {
                 })
                 .unwrap_or_default(),
             diagnostics: entry.disk.diagnostics().to_vec(),
-            warnings: live.map(|g| g.warnings.clone()).unwrap_or_default().into_iter().chain(entry.notes.clone()).collect(),
+            warnings: live
+                .map(|g| g.warnings.clone())
+                .unwrap_or_default()
+                .into_iter()
+                .chain(entry.notes.clone())
+                .collect(),
         }
     }
 }
 
 fn describe_text(generation: &super::load::Generation) -> String {
     generation.manifest.description.clone().filter(|d| !d.is_empty()).unwrap_or_else(|| {
-        generation
-            .files
-            .iter()
-            .find_map(|f| f.unit.program.doc.lines().next().map(str::to_owned))
-            .unwrap_or_default()
+        generation.files.iter().find_map(|f| f.unit.program.doc.lines().next().map(str::to_owned)).unwrap_or_default()
     })
 }
 

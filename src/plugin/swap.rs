@@ -28,7 +28,8 @@ impl Plugins {
             let mut state = self.state();
             let mut next = Snapshot::clone(&self.snapshot.load());
             let mut changed = false;
-            let known: BTreeSet<Arc<str>> = state.entries.iter().filter(|(_, e)| e.enabled).map(|(n, _)| n.clone()).collect();
+            let known: BTreeSet<Arc<str>> =
+                state.entries.iter().filter(|(_, e)| e.enabled).map(|(n, _)| n.clone()).collect();
             for (name, built) in built {
                 let Some(entry) = state.entries.get_mut(&name) else { continue };
                 if !entry.enabled {
@@ -36,7 +37,9 @@ impl Plugins {
                 }
                 match self.take(entry, &name, built, &mut next, &known) {
                     Taken::Same => {}
-                    Taken::Mended { generation } => events.push(Event::PluginLive { plugin: name.to_string(), generation }),
+                    Taken::Mended { generation } => {
+                        events.push(Event::PluginLive { plugin: name.to_string(), generation })
+                    }
                     Taken::Live { differs, freed: names, live: now, old } => {
                         changed |= differs;
                         freed |= names;
@@ -78,7 +81,10 @@ impl Plugins {
     pub fn revive(self: &Arc<Self>, history: &History) {
         let broken: Vec<Found> = {
             let state = self.state();
-            let broken = state.entries.values().filter(|e| e.enabled && e.live.is_none() && matches!(e.disk, Disk::Failed { .. }));
+            let broken = state
+                .entries
+                .values()
+                .filter(|e| e.enabled && e.live.is_none() && matches!(e.disk, Disk::Failed { .. }));
             broken.map(|e| e.found.clone()).collect()
         };
         for found in broken {
@@ -87,7 +93,8 @@ impl Plugins {
             if history.files(&found.name, kept.generation).is_err() {
                 continue;
             }
-            let folder = self.loader.services.paths.history_dir(&found.name).join(kept.generation.to_string()).join("files");
+            let folder =
+                self.loader.services.paths.history_dir(&found.name).join(kept.generation.to_string()).join("files");
             let location = match found.single_file() {
                 Some(file) => Location::File(folder.join(file)),
                 None => Location::Folder(folder),
@@ -123,12 +130,20 @@ impl Plugins {
         self.bus.publish(Event::PluginLive { plugin: name.to_string(), generation: number });
     }
 
-    fn take(&self, entry: &mut Entry, name: &Arc<str>, built: Built, next: &mut Snapshot, known: &BTreeSet<Arc<str>>) -> Taken {
+    fn take(
+        &self,
+        entry: &mut Entry,
+        name: &Arc<str>,
+        built: Built,
+        next: &mut Snapshot,
+        known: &BTreeSet<Arc<str>>,
+    ) -> Taken {
         let fail = |entry: &mut Entry, next: &mut Snapshot, disk: Disk| {
             entry.number += 1;
             if entry.live.is_none() {
                 let first = disk.first().map(Diagnostic::summary).unwrap_or_default();
-                let absence = if matches!(disk, Disk::Refused { .. }) { Absence::Refused(first) } else { Absence::Failed(first) };
+                let absence =
+                    if matches!(disk, Disk::Refused { .. }) { Absence::Refused(first) } else { Absence::Failed(first) };
                 next.absent.insert(name.clone(), absence);
             }
             entry.disk = disk;
@@ -155,13 +170,8 @@ impl Plugins {
                 return if was_failed { Taken::Mended { generation: live.number } } else { Taken::Same };
             }
             // A version that would lose a file that works now does not go live.
-            let lost: Vec<Diagnostic> = live
-                .files
-                .iter()
-                .filter_map(|f| generation.broken.get(&f.path))
-                .flatten()
-                .cloned()
-                .collect();
+            let lost: Vec<Diagnostic> =
+                live.files.iter().filter_map(|f| generation.broken.get(&f.path)).flatten().cloned().collect();
             if !lost.is_empty() {
                 let number = entry.number + 1;
                 if matches!(&entry.disk, Disk::Failed { diagnostics: old, .. } if *old == lost) {
@@ -181,7 +191,8 @@ impl Plugins {
         if number != generation.number {
             generation.renumber(number);
         }
-        let absent: Vec<&String> = generation.manifest.requires_plugins.iter().filter(|r| !known.contains(r.as_str())).collect();
+        let absent: Vec<&String> =
+            generation.manifest.requires_plugins.iter().filter(|r| !known.contains(r.as_str())).collect();
         let effective = settings::effective(&generation.fields, &self.stored(name));
         let settings = Arc::new(value::from_object(&effective.values).unwrap_or_default());
         let tools = live_tools(&generation, &settings, &HashMap::new());
@@ -197,10 +208,15 @@ impl Plugins {
         let differs = !same_to_a_reader(&old_tools, next.of_plugin(name));
         entry.number = entry.number.max(number);
         entry.disk = Disk::of(&generation);
-        entry.notes = effective.notes.iter().map(|n| Diagnostic::warning("settings", settings_file(name), n.clone())).collect();
+        entry.notes =
+            effective.notes.iter().map(|n| Diagnostic::warning("settings", settings_file(name), n.clone())).collect();
         entry.notes.extend(absent.iter().map(|required| {
-            Diagnostic::warning("manifest", entry.found.shown("plugin.json"), format!("it requires the plugin `{required}`, which is not here"))
-                .hint("its tools may fail until that plugin is there and on")
+            Diagnostic::warning(
+                "manifest",
+                entry.found.shown("plugin.json"),
+                format!("it requires the plugin `{required}`, which is not here"),
+            )
+            .hint("its tools may fail until that plugin is there and on")
         }));
         entry.settings = settings;
         entry.refreshed.clear();
@@ -240,8 +256,15 @@ pub(super) type Built = Result<Generation, Vec<Diagnostic>>;
 enum Taken {
     Same,
     /// What the disk holds is what is live again.
-    Mended { generation: u64 },
-    Live { differs: bool, freed: bool, live: Live, old: Option<Arc<Generation>> },
+    Mended {
+        generation: u64,
+    },
+    Live {
+        differs: bool,
+        freed: bool,
+        live: Live,
+        old: Option<Arc<Generation>>,
+    },
     Failed,
 }
 

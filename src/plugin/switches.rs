@@ -73,7 +73,8 @@ impl Switches {
     }
 
     fn of(map: &Map<String, Value>, paths: &Paths, bus: &Bus) -> Switches {
-        let notice = |message: String| bus.publish(Event::Notice { subject: paths.shown(&paths.plugins_json()), message });
+        let notice =
+            |message: String| bus.publish(Event::Notice { subject: paths.shown(&paths.plugins_json()), message });
         let names = |key: &str| -> BTreeSet<String> {
             let list = match map.get(key) {
                 None => return BTreeSet::new(),

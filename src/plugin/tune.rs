@@ -112,11 +112,12 @@ impl Plugins {
         let entry = state.entries.get(name);
         match entry.map(|e| (e.live.clone(), e.enabled)) {
             Some((Some(generation), _)) => Ok(generation),
-            Some((None, false)) => {
-                Err(Error::new(Kind::Disabled, format!("the plugin `{name}` is off")).hint(format!("lapidary enable {name}")))
+            Some((None, false)) => Err(Error::new(Kind::Disabled, format!("the plugin `{name}` is off"))
+                .hint(format!("lapidary enable {name}"))),
+            Some((None, true)) => {
+                Err(Error::not_found(format!("the plugin `{name}` has not loaded yet, so its settings are not known"))
+                    .hint(format!("mend it first: lapidary info {name}")))
             }
-            Some((None, true)) => Err(Error::not_found(format!("the plugin `{name}` has not loaded yet, so its settings are not known"))
-                .hint(format!("mend it first: lapidary info {name}"))),
             None => {
                 drop(state);
                 Err(self.unknown(name))
@@ -179,7 +180,11 @@ impl Plugins {
         let specs = match self.fresh_schemas(&generation, &settings) {
             Ok(fresh) => fresh.specs,
             Err(e) => {
-                notes.push(format!("{}: the tools keep their old descriptions: {}", swap::settings_file(name), e.message()));
+                notes.push(format!(
+                    "{}: the tools keep their old descriptions: {}",
+                    swap::settings_file(name),
+                    e.message()
+                ));
                 self.state().entries.get(name).map(|entry| entry.refreshed.clone()).unwrap_or_default()
             }
         };
@@ -214,8 +219,9 @@ impl Plugins {
                     ignored.extend(name.map(str::to_owned));
                     continue;
                 };
-                let (fresh, _) = Spec::from_entry(entry)
-                    .map_err(|why| refuse(Diagnostic::error("schema", &**source, format!("`{}`: {why}", draft.spec.name))))?;
+                let (fresh, _) = Spec::from_entry(entry).map_err(|why| {
+                    refuse(Diagnostic::error("schema", &**source, format!("`{}`: {why}", draft.spec.name)))
+                })?;
                 // Only description and parameters; names and flags are what was loaded.
                 specs.insert(draft.spec.name.clone(), Arc::new(draft.spec.refresh(&fresh)));
             }
@@ -266,7 +272,8 @@ impl Plugins {
             }
             entry.settings = settings.clone();
             entry.refreshed = specs;
-            entry.notes = notes.into_iter().map(|n| Diagnostic::warning("settings", swap::settings_file(name), n)).collect();
+            entry.notes =
+                notes.into_iter().map(|n| Diagnostic::warning("settings", swap::settings_file(name), n)).collect();
             let tools = swap::live_tools(generation, &settings, &entry.refreshed);
             let rank = entry.rank;
             let mut next = Snapshot::clone(&self.snapshot.load());
@@ -338,9 +345,13 @@ fn masked(fields: &[Field], mut values: serde_json::Map<String, Value>) -> serde
 /// What differs between two schemas of a tool, as a model reads them.
 fn compare(old: &Spec, new: &Spec) -> Option<ToolChange> {
     let pretty = |v: &Value| serde_json::to_string_pretty(v).unwrap_or_default();
-    let description = if old.description == new.description { String::new() } else { diff(&old.description, &new.description) };
-    let parameters =
-        if old.parameters == new.parameters { String::new() } else { diff(&pretty(&old.parameters), &pretty(&new.parameters)) };
+    let description =
+        if old.description == new.description { String::new() } else { diff(&old.description, &new.description) };
+    let parameters = if old.parameters == new.parameters {
+        String::new()
+    } else {
+        diff(&pretty(&old.parameters), &pretty(&new.parameters))
+    };
     if description.is_empty() && parameters.is_empty() {
         return None;
     }

@@ -124,7 +124,13 @@ impl Worker {
             self.watcher.watch(folder, RecursiveMode::Recursive).map_err(|e| refused(&e))?;
         }
         // One script that was named: its folder, for a save may put another file in its place.
-        for folder in self.extra.iter().filter(|f| f.is_file()).filter_map(|f| f.parent()).filter(|f| !deep.iter().any(|d| d == f)) {
+        for folder in self
+            .extra
+            .iter()
+            .filter(|f| f.is_file())
+            .filter_map(|f| f.parent())
+            .filter(|f| !deep.iter().any(|d| d == f))
+        {
             self.watcher.watch(folder, RecursiveMode::NonRecursive).map_err(|e| refused(&e))?;
         }
         Ok(())

@@ -449,13 +449,18 @@ mod tests {
             ("3 m^2", "cm^2", Some("30000 cm^2"), "30000 cm^2"),
             ("1 hour 30 minutes", "seconds", Some("5400 seconds"), "5400 seconds"),
         ] {
-            let got = convert(value, unit, Options::default(), &never).unwrap_or_else(|e| panic!("{value} in {unit}: {e}"));
+            let got =
+                convert(value, unit, Options::default(), &never).unwrap_or_else(|e| panic!("{value} in {unit}: {e}"));
             assert_eq!((got.exact.as_deref(), got.decimal.as_str()), (want, decimal), "{value} in {unit}");
         }
         for (value, unit) in
             [("5 km", "kg"), ("5 km", ""), ("5 km", "nonsense"), ("5; 6", "m"), ("5 km", "m; 3"), ("5", "m)(")]
         {
-            assert_eq!(convert(value, unit, Options::default(), &never).unwrap_err().code(), "invalid_arguments", "{value} in {unit}");
+            assert_eq!(
+                convert(value, unit, Options::default(), &never).unwrap_err().code(),
+                "invalid_arguments",
+                "{value} in {unit}"
+            );
         }
     }
 

@@ -94,7 +94,14 @@ pub struct Call {
 impl Call {
     /// A call with a parsed object, no sink, the newest snapshot.
     pub fn new(tool: impl Into<String>, arguments: serde_json::Map<String, Value>, who: Who) -> Call {
-        Call { tool: tool.into(), arguments: Arguments::Object(arguments), who, sink: Arc::new(NoSink), snapshot: None, handle: None }
+        Call {
+            tool: tool.into(),
+            arguments: Arguments::Object(arguments),
+            who,
+            sink: Arc::new(NoSink),
+            snapshot: None,
+            handle: None,
+        }
     }
 }
 
@@ -259,7 +266,15 @@ impl Dispatcher {
         format!("c_{}_{:x}", self.prefix, self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn ended(&self, call: String, tool: String, plugin: Arc<str>, generation: u64, done: Result<String>, start: Instant) -> Outcome {
+    fn ended(
+        &self,
+        call: String,
+        tool: String,
+        plugin: Arc<str>,
+        generation: u64,
+        done: Result<String>,
+        start: Instant,
+    ) -> Outcome {
         let (text, error) = match done {
             Ok(text) => (text, None),
             Err(e) => (result::failure_text(&e), Some(e)),
@@ -525,15 +540,22 @@ impl Dispatcher {
             Ok(value) => result::shape(value, &tool.spec, chars, &self.handles),
             Err(e) => {
                 let e = if e.fallbacks().is_empty() { e.with_fallbacks(tool.spec.fallbacks.clone()) } else { e };
-                return self.ended(id.to_owned(), tool.spec.name.clone(), plugin, tool.generation(), Err(name_tool(e, tool)), start);
+                return self.ended(
+                    id.to_owned(),
+                    tool.spec.name.clone(),
+                    plugin,
+                    tool.generation(),
+                    Err(name_tool(e, tool)),
+                    start,
+                );
             }
         };
-        let mut outcome = self.ended(id.to_owned(), tool.spec.name.clone(), plugin, tool.generation(), Ok(shaped.text), start);
+        let mut outcome =
+            self.ended(id.to_owned(), tool.spec.name.clone(), plugin, tool.generation(), Ok(shaped.text), start);
         if !shaped.ok {
             outcome.ok = false;
-            outcome.error = Some(
-                Error::new(Kind::Internal, outcome.text.clone()).with_fallbacks(tool.spec.fallbacks.clone()),
-            );
+            outcome.error =
+                Some(Error::new(Kind::Internal, outcome.text.clone()).with_fallbacks(tool.spec.fallbacks.clone()));
         }
         outcome.warnings = shaped.warnings;
         outcome.structured = shaped.structured;

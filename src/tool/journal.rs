@@ -54,7 +54,13 @@ impl Counters {
     /// Counters at zero that tell this bus.
     #[must_use]
     pub fn new(bus: Bus) -> Self {
-        Counters { bus, calls: AtomicU64::new(0), failures: AtomicU64::new(0), micros: AtomicU64::new(0), by_code: Mutex::default() }
+        Counters {
+            bus,
+            calls: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            micros: AtomicU64::new(0),
+            by_code: Mutex::default(),
+        }
     }
 
     /// The present counts.

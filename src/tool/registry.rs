@@ -212,10 +212,7 @@ impl Snapshot {
     /// Tools of one plugin.
     #[must_use]
     pub fn of_plugin(&self, plugin: &str) -> &[Arc<LiveTool>] {
-        self.ranks
-            .get(plugin)
-            .and_then(|rank| self.plugins.get(&(*rank, plugin.into())))
-            .map_or(&[], |tools| &**tools)
+        self.ranks.get(plugin).and_then(|rank| self.plugins.get(&(*rank, plugin.into()))).map_or(&[], |tools| &**tools)
     }
 
     /// How many tools there are.

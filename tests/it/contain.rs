@@ -14,7 +14,9 @@ fn explicit(tools: &str, body: &str) -> String {
 }
 
 fn entry(name: &str, parameters: &str) -> String {
-    format!("#{{ type: \"function\", function: #{{ name: \"{name}\", description: \"Does it. Use it in tests.\", parameters: {parameters} }} }}")
+    format!(
+        "#{{ type: \"function\", function: #{{ name: \"{name}\", description: \"Does it. Use it in tests.\", parameters: {parameters} }} }}"
+    )
 }
 
 /// What is wrong with `bad`, while `good` goes on answering.
@@ -77,7 +79,10 @@ fn an_endless_top_level_ends_at_its_deadline() {
 #[test]
 fn a_get_tools_that_hangs_falls_back_to_tools() {
     let w = World::new();
-    w.tool("t", &format!("{}\nfn get_tools() {{ loop {{}} }}\n", explicit(&entry("a", "#{ type: \"object\" }"), "\"ran\"")));
+    w.tool(
+        "t",
+        &format!("{}\nfn get_tools() {{ loop {{}} }}\n", explicit(&entry("a", "#{ type: \"object\" }"), "\"ran\"")),
+    );
     assert_eq!(w.text("a", json!({})), "ran");
     let status = w.host.plugins().status("t").unwrap();
     assert!(status.warnings.iter().any(|d| d.message.contains("get_tools()") && d.message.contains("deadline")));
@@ -112,11 +117,8 @@ fn ten_thousand_tools_load_up_to_the_cap_of_each_file() {
     for file in 0..20 {
         let tools: Vec<String> = (0..500).map(|i| entry(&format!("f{file}x{i}"), "#{ type: \"object\" }")).collect();
         // A literal list that long is one expression per line; it comes from a function as well.
-        fs::write(
-            w.path(&format!("user/tools/many{file}.rhai")),
-            explicit(&tools.join(",\n"), "function_name"),
-        )
-        .unwrap();
+        fs::write(w.path(&format!("user/tools/many{file}.rhai")), explicit(&tools.join(",\n"), "function_name"))
+            .unwrap();
     }
     w.host.plugins().rescan();
     assert_eq!(w.host.dispatcher().snapshot().len(), 10_000);
@@ -150,7 +152,10 @@ fn a_bad_manifest_names_the_place() {
         assert!(status.diagnostics.iter().any(|d| d.render().contains(wanted)), "{text}: {:?}", status.diagnostics);
         assert_eq!(w.text("good", json!({})), "fine");
     }
-    w.write("user/plugins/p/plugin.json", "\u{feff}{\"name\": \"p\", \"capabilities\": {\"tools\": [\"../../tools/good.rhai\", \"tools/a.rhai\"]}}");
+    w.write(
+        "user/plugins/p/plugin.json",
+        "\u{feff}{\"name\": \"p\", \"capabilities\": {\"tools\": [\"../../tools/good.rhai\", \"tools/a.rhai\"]}}",
+    );
     w.host.plugins().refresh(&["p".into()]);
     let status = w.host.plugins().status("p").unwrap();
     assert_eq!(status.tools, ["a"], "{status:?}");
@@ -171,7 +176,8 @@ fn a_panicking_native_is_a_failure_and_quarantines_the_plugin_after_three() {
         b.watching(Watching::Off).module(HostModule::new("shaky", "Panics.", || rhai::exported_module!(shaky)))
     });
     w.tool("good", GOOD);
-    let text = "/// Panics. Use it in tests.\nfn shake() { shaky::boom() }\n/// Answers. Use it in tests.\nfn calm() { 1 }\n";
+    let text =
+        "/// Panics. Use it in tests.\nfn shake() { shaky::boom() }\n/// Answers. Use it in tests.\nfn calm() { 1 }\n";
     w.tool("t", text);
     for _ in 0..3 {
         assert_eq!(w.text("calm", json!({})), "1");
@@ -187,14 +193,22 @@ fn a_panicking_native_is_a_failure_and_quarantines_the_plugin_after_three() {
 #[test]
 fn budgets_end_a_call_and_the_next_one_works() {
     let w = World::new();
-    w.write("user/plugins/p/plugin.json", r#"{"name": "p", "limits": {"timeout_s": 1, "operations": 100000, "memory_mb": 8}}"#);
+    w.write(
+        "user/plugins/p/plugin.json",
+        r#"{"name": "p", "limits": {"timeout_s": 1, "operations": 100000, "memory_mb": 8}}"#,
+    );
     w.write(
         "user/plugins/p/tools/a.rhai",
         "/// A. Use it in tests.\nfn spin() { loop {} }\n/// B. Use it in tests.\nfn grow() { let s = \"x\"; loop { s += s; } }\n\
          /// C. Use it in tests.\nfn nap() { time::sleep(20) }\n/// D. Use it in tests.\nfn deep() { deep() }\n/// E. Use it in tests.\nfn calm() { 1 }\n",
     );
     w.host.plugins().rescan();
-    for (tool, code, word) in [("spin", "quota", "operations"), ("grow", "quota", "memory"), ("nap", "timeout", "deadline"), ("deep", "quota", "nest")] {
+    for (tool, code, word) in [
+        ("spin", "quota", "operations"),
+        ("grow", "quota", "memory"),
+        ("nap", "timeout", "deadline"),
+        ("deep", "quota", "nest"),
+    ] {
         let (got, text) = w.fails(tool, json!({}));
         assert_eq!((got, text.contains(word)), (code, true), "{tool}: {text}");
         assert_eq!(w.text("calm", json!({})), "1");
@@ -238,7 +252,11 @@ fn two_hosts_on_one_root_lose_no_write() {
         for host in [&w.host, &other] {
             scope.spawn(|| {
                 for _ in 0..50 {
-                    let call = lapidary::tool::dispatch::Call::new("count", serde_json::Map::new(), lapidary::tool::dispatch::Who::owner("test"));
+                    let call = lapidary::tool::dispatch::Call::new(
+                        "count",
+                        serde_json::Map::new(),
+                        lapidary::tool::dispatch::Who::owner("test"),
+                    );
                     assert!(host.call_now(call).ok);
                 }
             });

@@ -43,11 +43,7 @@ fn is_test(path: &Path) -> bool {
 /// Text without comments and string literals' worst offenders, so that documentation may name what code may not.
 fn code(text: &str) -> String {
     let before_tests = text.split("#[cfg(test)]").next().unwrap_or(text);
-    before_tests
-        .lines()
-        .map(|l| l.split("//").next().unwrap_or(l))
-        .collect::<Vec<_>>()
-        .join("\n")
+    before_tests.lines().map(|l| l.split("//").next().unwrap_or(l)).collect::<Vec<_>>().join("\n")
 }
 
 /// What each room may use of the others. A room that is not a key may use everything (the composition root).
@@ -65,9 +61,27 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("agent", &["base", "store", "net", "model", "service", "script", "host", "plugin", "tool", "chat"]),
     ("room", &["base", "store", "service", "plugin", "tool"]),
     ("trial", &["app", "base", "store", "net", "model", "service", "script", "host", "plugin", "tool"]),
-    ("http", &["app", "docs", "base", "store", "net", "model", "service", "script", "host", "plugin", "tool", "chat", "agent", "room"]),
-    ("mcp", &["app", "docs", "base", "store", "net", "model", "service", "script", "host", "plugin", "tool", "chat", "agent", "room"]),
-    ("cli", &["app", "docs", "base", "store", "net", "model", "service", "script", "host", "plugin", "tool", "chat", "agent", "room", "doors", "trial"]),
+    (
+        "http",
+        &[
+            "app", "docs", "base", "store", "net", "model", "service", "script", "host", "plugin", "tool", "chat",
+            "agent", "room",
+        ],
+    ),
+    (
+        "mcp",
+        &[
+            "app", "docs", "base", "store", "net", "model", "service", "script", "host", "plugin", "tool", "chat",
+            "agent", "room",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "app", "docs", "base", "store", "net", "model", "service", "script", "host", "plugin", "tool", "chat",
+            "agent", "room", "doors", "trial",
+        ],
+    ),
 ];
 
 /// Crates that stay in their rooms.
@@ -106,8 +120,10 @@ fn a_room_uses_only_the_rooms_below_it() {
 #[test]
 fn the_page_on_architecture_shows_the_rooms_as_they_are_held() {
     let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
-    let exists = |room: &str| root().join("src").join(room).is_dir() || root().join("src").join(format!("{room}.rs")).is_file();
-    let quoted = |names: &[&str]| names.iter().filter(|n| exists(n)).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" ");
+    let exists =
+        |room: &str| root().join("src").join(room).is_dir() || root().join("src").join(format!("{room}.rs")).is_file();
+    let quoted =
+        |names: &[&str]| names.iter().filter(|n| exists(n)).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" ");
     let rows: Vec<String> = MAY_USE
         .iter()
         .filter(|(room, _)| exists(room))
@@ -125,9 +141,12 @@ fn every_test_that_a_page_names_is_there() {
         let text = fs::read_to_string(&page).unwrap();
         // A name in back-ticks with five words or more is a test's.
         let names = text.split('`').skip(1).step_by(2).filter(|name| {
-            name.matches('_').count() >= 4 && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+            name.matches('_').count() >= 4
+                && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         });
-        wrong.extend(names.filter(|n| !functions.contains(&format!("fn {n}("))).map(|n| format!("{}: {n}", page.display())));
+        wrong.extend(
+            names.filter(|n| !functions.contains(&format!("fn {n}("))).map(|n| format!("{}: {n}", page.display())),
+        );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -200,7 +219,9 @@ fn no_registry_host_and_no_foreign_word_is_named() {
                 if path.is_dir() {
                     stack.push(path);
                 } else if let Ok(text) = fs::read_to_string(&path) {
-                    wrong.extend(hosts.iter().filter(|h| text.contains(**h)).map(|h| format!("{}: {h}", path.display())));
+                    wrong.extend(
+                        hosts.iter().filter(|h| text.contains(**h)).map(|h| format!("{}: {h}", path.display())),
+                    );
                 }
             }
         }

@@ -26,12 +26,14 @@ impl Answer {
     /// The JSON-RPC message of the body, plain or as the last event.
     #[track_caller]
     fn message(&self) -> Value {
-        let last = self.body.lines().filter_map(|line| line.strip_prefix("data:")).rfind(|data| data.trim().starts_with('{'));
+        let last =
+            self.body.lines().filter_map(|line| line.strip_prefix("data:")).rfind(|data| data.trim().starts_with('{'));
         serde_json::from_str(last.unwrap_or(&self.body).trim()).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
     fn header(&self, name: &str) -> Option<&str> {
-        let found = self.head.lines().find_map(|line| line.split_once(':').filter(|(key, _)| key.eq_ignore_ascii_case(name)));
+        let found =
+            self.head.lines().find_map(|line| line.split_once(':').filter(|(key, _)| key.eq_ignore_ascii_case(name)));
         found.map(|(_, value)| value.trim())
     }
 }
@@ -43,7 +45,11 @@ impl Server {
 
     fn with(root: &Path, set: impl FnOnce(&mut std::process::Command)) -> Server {
         let mut command = program(root);
-        command.args(["serve", "--addr", "127.0.0.1:0"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .args(["serve", "--addr", "127.0.0.1:0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         set(&mut command);
         let mut child = command.spawn().unwrap();
         let mut greeting = String::new();
@@ -81,7 +87,8 @@ impl Server {
     }
 
     fn head(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str, connection: &str) -> String {
-        let mut text = format!("{method} {path} HTTP/1.1\r\nConnection: {connection}\r\nContent-Length: {}\r\n", body.len());
+        let mut text =
+            format!("{method} {path} HTTP/1.1\r\nConnection: {connection}\r\nContent-Length: {}\r\n", body.len());
         if !headers.iter().any(|(name, _)| *name == "Host") {
             text += &format!("Host: {}\r\n", self.address);
         }
@@ -221,7 +228,8 @@ fn health_is_open_and_everything_else_wants_the_token() {
     assert_eq!((health.status, health.body.trim()), (200, "ok"));
     assert!(server.token.len() >= 40, "{} characters", server.token.len());
     for path in ["/mcp", "/metrics", "/", "/nothing", "/api/tools"] {
-        for headers in [vec![], vec![("Authorization", "Bearer wrong")], vec![("Authorization", server.token.as_str())]] {
+        for headers in [vec![], vec![("Authorization", "Bearer wrong")], vec![("Authorization", server.token.as_str())]]
+        {
             let answer = server.request("GET", path, &headers, "");
             assert_eq!(answer.status, 401, "{path} {headers:?}");
             assert!(answer.header("www-authenticate").is_some_and(|scheme| scheme.starts_with("Bearer")));
@@ -229,7 +237,9 @@ fn health_is_open_and_everything_else_wants_the_token() {
         }
     }
     assert_eq!(server.get("/nothing").status, 404);
-    for name in ["x-content-type-options", "content-security-policy", "referrer-policy", "x-frame-options", "cache-control"] {
+    for name in
+        ["x-content-type-options", "content-security-policy", "referrer-policy", "x-frame-options", "cache-control"]
+    {
         assert!(health.header(name).is_some() && server.get("/metrics").header(name).is_some(), "{name}");
     }
 }
@@ -310,7 +320,10 @@ fn the_revision_without_sessions_is_answered_plainly() {
         server.request("POST", "/mcp", &headers, &body)
     };
     let list = post("tools/list", None, json!({})).message();
-    assert!(list["result"]["tools"].as_array().is_some_and(|tools| tools.iter().any(|t| t["name"] == "echo")), "{list}");
+    assert!(
+        list["result"]["tools"].as_array().is_some_and(|tools| tools.iter().any(|t| t["name"] == "echo")),
+        "{list}"
+    );
     assert_eq!(list["result"]["resultType"], "complete");
     let said = post("tools/call", Some("echo"), json!({ "name": "echo", "arguments": { "text": "plain" } }));
     assert_eq!(said.header("content-type"), Some("application/json"));
@@ -357,13 +370,18 @@ fn what_is_too_big_is_refused() {
     let server = Server::start(dir.path());
     let mut stream = server.connect();
     let bearer = server.bearer();
-    let head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: {bearer}\r\nContent-Length: 17000000\r\n\r\n", server.address);
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: {bearer}\r\nContent-Length: 17000000\r\n\r\n",
+        server.address
+    );
     stream.write_all(head.as_bytes()).unwrap();
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).unwrap();
     assert!(line.contains("413"), "{line}");
     let mut stream = server.connect();
-    let _ = stream.write_all(format!("GET /healthz HTTP/1.1\r\nHost: {}\r\nX: {}\r\n\r\n", server.address, "x".repeat(200_000)).as_bytes());
+    let _ = stream.write_all(
+        format!("GET /healthz HTTP/1.1\r\nHost: {}\r\nX: {}\r\n\r\n", server.address, "x".repeat(200_000)).as_bytes(),
+    );
     let mut line = String::new();
     let _ = BufReader::new(&stream).read_line(&mut line);
     assert!(line.is_empty() || line.contains("431"), "{line}");
@@ -380,7 +398,8 @@ fn a_token_of_the_owners_counts_and_is_needed_beyond_this_machine() {
     let server = Server::with(dir.path(), |command| {
         command.env("LAPIDARY_TOKEN", own);
     });
-    let status = |token: &str| server.request("GET", "/metrics", &[("Authorization", &format!("Bearer {token}"))], "").status;
+    let status =
+        |token: &str| server.request("GET", "/metrics", &[("Authorization", &format!("Bearer {token}"))], "").status;
     assert_eq!([status(own), status("a-token-of-my-own-43")], [200, 401]);
     assert!(!dir.path().join("user/webui/token").exists(), "none is made where one is given");
 }
@@ -389,7 +408,11 @@ fn a_token_of_the_owners_counts_and_is_needed_beyond_this_machine() {
 fn an_address_that_is_taken_is_said_so() {
     let dir = folder(&[]);
     let server = Server::start(dir.path());
-    let second = program(dir.path()).args(["serve", "--addr", &server.address.to_string()]).stdin(Stdio::null()).output().unwrap();
+    let second = program(dir.path())
+        .args(["serve", "--addr", &server.address.to_string()])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     assert_eq!(second.status.code(), Some(3));
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(said.contains("taken") && said.contains("--addr"), "{said}");
@@ -416,7 +439,8 @@ fn a_termination_signal_lets_calls_finish() {
     let mut session = server.session();
     let (_, mut listener) = session.begin("", "GET", json!({}));
     line_with(&mut listener, "200 OK");
-    let (_, mut stream) = session.begin("tools/call", "POST", json!({ "name": "work", "arguments": { "turns": 600000 } }));
+    let (_, mut stream) =
+        session.begin("tools/call", "POST", json!({ "name": "work", "arguments": { "turns": 600000 } }));
     line_with(&mut stream, "200 OK");
     let killed = std::process::Command::new("kill").args(["-TERM", &server.child.id().to_string()]).status().unwrap();
     assert!(killed.success());

@@ -259,7 +259,8 @@ fn the_revision_without_a_handshake_is_spoken() {
     assert_eq!(said["result"]["content"][0]["text"], "x", "{said}");
     assert_eq!(said["result"]["resultType"], "complete");
 
-    let listening = client.request("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true }, "_meta": meta }));
+    let listening =
+        client.request("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true }, "_meta": meta }));
     client.note("notifications/subscriptions/acknowledged");
     save(dir.path(), "user/tools/greet.rhai", &greet("Greet warmly. For tests.", "hello"));
     let note = client.note(CHANGED);
@@ -269,12 +270,18 @@ fn the_revision_without_a_handshake_is_spoken() {
 
 #[test]
 fn tools_are_listed_in_one_order_with_what_their_flags_say() {
-    let dir = folder(&[("echo", ECHO), ("pad", "//! Pad.\n/// Write a line. For tests.\n///\n/// @local\n/// @writes\nfn pad() { 1 }\n")]);
+    let dir = folder(&[
+        ("echo", ECHO),
+        ("pad", "//! Pad.\n/// Write a line. For tests.\n///\n/// @local\n/// @writes\nfn pad() { 1 }\n"),
+    ]);
     let mut client = Client::open(dir.path(), &[]);
     let names = |tools: &[Value]| tools.iter().map(|t| t["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
     let first = client.tools();
     assert_eq!(names(&first), names(&client.tools()));
-    let mine: Vec<_> = names(&first).into_iter().filter(|n| ["echo", "steps", "work", "forever", "pad"].contains(&n.as_str())).collect();
+    let mine: Vec<_> = names(&first)
+        .into_iter()
+        .filter(|n| ["echo", "steps", "work", "forever", "pad"].contains(&n.as_str()))
+        .collect();
     assert_eq!(mine, ["echo", "steps", "work", "forever", "pad"], "by file, then in the order of the source");
     let echo = client.tool("echo").unwrap();
     assert_eq!(echo["inputSchema"]["required"], json!(["text"]));
@@ -452,8 +459,9 @@ fn a_cancelled_call_gives_its_thread_back() {
 fn fifty_calls_at_once_each_get_their_own_answer() {
     let dir = folder(&[("echo", ECHO)]);
     let mut client = Client::open(dir.path(), &[]);
-    let ids: Vec<Value> =
-        (0..50).map(|n| client.request("tools/call", json!({ "name": "echo", "arguments": { "text": format!("call {n}") } }))).collect();
+    let ids: Vec<Value> = (0..50)
+        .map(|n| client.request("tools/call", json!({ "name": "echo", "arguments": { "text": format!("call {n}") } })))
+        .collect();
     for (n, id) in ids.iter().enumerate() {
         assert_eq!(client.reply(id)["result"]["content"][0]["text"], format!("call {n}"));
     }
@@ -463,7 +471,8 @@ fn fifty_calls_at_once_each_get_their_own_answer() {
 fn calls_in_flight_at_the_end_of_the_input_are_answered() {
     let dir = folder(&[("echo", ECHO)]);
     let mut client = Client::open(dir.path(), &[]);
-    let ids: Vec<Value> = (0..3).map(|_| client.request("tools/call", json!({ "name": "work", "arguments": {} }))).collect();
+    let ids: Vec<Value> =
+        (0..3).map(|_| client.request("tools/call", json!({ "name": "work", "arguments": {} }))).collect();
     assert_eq!(client.close(), Some(0));
     for id in ids {
         assert_eq!(client.replies[&id.to_string()]["result"]["content"][0]["text"], "worked 300000");

@@ -60,7 +60,13 @@ fn save(style: &str, path: &Path, text: &str) {
 #[test]
 fn every_way_to_save_is_noticed_and_the_tool_never_goes_away() {
     let styles = [
-        "in place", "rename over", "delete and create", "backup and rename", "two parts", "slow handle", "older time",
+        "in place",
+        "rename over",
+        "delete and create",
+        "backup and rename",
+        "two parts",
+        "slow handle",
+        "older time",
         "emptied first",
     ];
     let w = World::watching();
@@ -155,7 +161,10 @@ fn a_module_that_comes_later_mends_its_importer() {
         w.write("stdlib/probe.rhai", "fn x() { 1 }");
         w.path("stdlib/probe.rhai").exists()
     });
-    w.write("user/tools/t.rhai", "import \"std/late\" as late;\n/// Answers. Use it in tests.\nfn top() { late::say() }\n");
+    w.write(
+        "user/tools/t.rhai",
+        "import \"std/late\" as late;\n/// Answers. Use it in tests.\nfn top() { late::say() }\n",
+    );
     until("it failed", || w.status("t").contains("failed"));
     w.write("stdlib/late.rhai", "fn say() { \"here\" }");
     until("it came alive", || w.call("top", json!({})).text == "here");
@@ -208,7 +217,11 @@ fn a_call_in_flight_finishes_on_its_generation_and_shutdown_waits_for_it() {
 fn ten_thousand_calls_during_reloads_neither_fail_nor_mix() {
     let w = World::watching();
     // Two functions of one file: an answer that mixes them would show two numbers.
-    let script = |n: usize| format!("const N = {n};\nfn other() {{ {n} }}\n/// Answers. Use it in tests.\nfn pair() {{ `${{N}}-${{other()}}` }}\n");
+    let script = |n: usize| {
+        format!(
+            "const N = {n};\nfn other() {{ {n} }}\n/// Answers. Use it in tests.\nfn pair() {{ `${{N}}-${{other()}}` }}\n"
+        )
+    };
     w.write("user/tools/t.rhai", &script(0));
     until("live", || w.call("pair", json!({})).ok);
     let stop = Arc::new(AtomicBool::new(false));

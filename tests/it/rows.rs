@@ -21,7 +21,11 @@ fn row_01_get_tools_that_throws_or_returns_nothing_falls_back_to_tools_and_is_re
         w.tool(name, &format!("{}\nfn get_tools() {{ {body} }}\n", explicit("thing", "", "\"ran\"")));
         assert_eq!(w.text("thing", json!({})), "ran", "{name}");
         let status = w.host.plugins().status(name).unwrap();
-        assert!(status.warnings.iter().any(|d| d.message.contains("get_tools()") && d.line > 0), "{:?}", status.warnings);
+        assert!(
+            status.warnings.iter().any(|d| d.message.contains("get_tools()") && d.line > 0),
+            "{:?}",
+            status.warnings
+        );
     }
 }
 
@@ -50,9 +54,7 @@ fn row_05_and_07_toolset_words_reach_the_lists() {
     w.tool("web", &format!("const TOOL_CATEGORY = \"web\";\n{}", explicit("fetch", "", "1")));
     w.tool("quiet", &explicit("secret", "hidden: true,", "1"));
     w.write("user/toolsets/toolsets.json", r#"{"mine": {"functions": ["secret", "gone"]}}"#);
-    let names = |word: &str| -> Vec<String> {
-        w.host.select(&[word.to_owned()]).unwrap().into_iter().collect()
-    };
+    let names = |word: &str| -> Vec<String> { w.host.select(&[word.to_owned()]).unwrap().into_iter().collect() };
     assert_eq!(names("all"), ["fetch"]);
     assert_eq!(names("web"), ["fetch"]);
     assert_eq!(names("mine"), ["secret"]);
@@ -151,7 +153,13 @@ fn row_16_execute_gets_exactly_what_it_declares() {
 
 #[test]
 fn row_17_a_private_chat_runs_only_local_tools() {
-    let rows = [("is_local: true,", false, true), ("is_local: false,", true, false), ("is_local: \"endpoint\",", true, false), ("", false, false), ("", true, true)];
+    let rows = [
+        ("is_local: true,", false, true),
+        ("is_local: false,", true, false),
+        ("is_local: \"endpoint\",", true, false),
+        ("", false, false),
+        ("", true, true),
+    ];
     for (flags, allow, runs) in rows {
         let toml = format!("[privacy]\nallow_unflagged_tools = {allow}\n");
         let w = World::prepared(
@@ -197,7 +205,16 @@ fn row_23_empty_arguments_are_an_object_and_bad_ones_never_run() {
         call.arguments = Arguments::Text(text.to_owned());
         w.host.call_now(call)
     };
-    for bad in ["\"foo\"", "[1]", "7", "true", "{\"n\": ", "{n: 1}", "{\"n\": 92233720368547758080}", "{\"text\": \"\\ud800\"}"] {
+    for bad in [
+        "\"foo\"",
+        "[1]",
+        "7",
+        "true",
+        "{\"n\": ",
+        "{n: 1}",
+        "{\"n\": 92233720368547758080}",
+        "{\"text\": \"\\ud800\"}",
+    ] {
         let outcome = call(bad);
         assert_eq!(outcome.error.as_ref().map(|e| e.code()), Some("invalid_arguments"), "{bad}: {}", outcome.text);
     }
@@ -217,11 +234,8 @@ fn row_45_settings_merge_a_switch_survives_a_restart_and_one_bad_plugin_never_st
     assert_eq!((w.text("thing", json!({})), w.text("later", json!({}))), ("1".into(), "2".into()));
     w.host.plugins().switch("good", Switch::Off).unwrap();
     assert!(w.fails("thing", json!({})).1.contains("lapidary enable good") || w.status("good") == "off");
-    let again = lapidary::app::Host::builder()
-        .root(w.dir.path())
-        .watching(lapidary::app::Watching::Off)
-        .start()
-        .unwrap();
+    let again =
+        lapidary::app::Host::builder().root(w.dir.path()).watching(lapidary::app::Watching::Off).start().unwrap();
     assert_eq!(again.plugins().status("good").unwrap().status, "off");
     assert_eq!(again.plugins().status("late").unwrap().live, Some(1));
 }

@@ -12,7 +12,18 @@ use std::path::{Path, PathBuf};
 
 /// The words that tools are sorted by.
 const CATEGORIES: [&str; 12] = [
-    "web", "memory", "knowledge", "people", "goals", "files", "system", "devices", "comms", "media", "meta_danger", "agents",
+    "web",
+    "memory",
+    "knowledge",
+    "people",
+    "goals",
+    "files",
+    "system",
+    "devices",
+    "comms",
+    "media",
+    "meta_danger",
+    "agents",
 ];
 
 /// Each shipped plugin, and one call of each of its tools with a part of what it answers.
@@ -50,7 +61,10 @@ fn every_shipped_plugin_loads_without_a_word_of_complaint() {
         let complaints: Vec<String> = status.diagnostics.iter().chain(&status.warnings).map(|d| d.render()).collect();
         assert!(complaints.is_empty(), "{name}:\n{}", complaints.join("\n"));
         assert!(status.quarantined.is_empty() && status.missing_permissions.is_empty(), "{name}: {status:?}");
-        assert!(!status.tools.is_empty() && !status.description.is_empty() && status.version.is_some(), "{name}: {status:?}");
+        assert!(
+            !status.tools.is_empty() && !status.description.is_empty() && status.version.is_some(),
+            "{name}: {status:?}"
+        );
         let home = project("scripts").join(&*name);
         assert!(home.join("README.md").is_file(), "{name} has no README.md");
         assert!(fs::read_dir(home.join("tests")).is_ok_and(|files| files.count() > 0), "{name} has no tests");
@@ -152,7 +166,8 @@ fn every_script_test_passes() {
         paths: ["tests/suite", "scripts"].map(project).to_vec(),
     };
     let report = trial::run(&options, &mut |_| {}).unwrap();
-    let wrong: Vec<String> = report.tests.iter().filter(|t| !t.ok).map(|t| format!("{}\n{}", t.file, t.render())).collect();
+    let wrong: Vec<String> =
+        report.tests.iter().filter(|t| !t.ok).map(|t| format!("{}\n{}", t.file, t.render())).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     for plugin in shipped().host.plugins().names() {
         let tested = report.tests.iter().filter(|t| t.plugin == *plugin);

@@ -101,13 +101,13 @@ fn everything_that_a_manifest_can_say_is_read() {
     assert!(notes.is_empty(), "{notes:#?}");
     assert_eq!((m.name.as_str(), m.version.as_deref(), m.priority), ("weather", Some("1.2.0"), 60));
     assert!(!m.default_enabled && m.privacy_aware && m.side_effects && m.injects_context);
-    assert_eq!((m.id.as_deref(), m.migrate.as_deref(), m.api_version), (Some("people.weather"), Some("migrate_settings"), 1));
+    assert_eq!(
+        (m.id.as_deref(), m.migrate.as_deref(), m.api_version),
+        (Some("people.weather"), Some("migrate_settings"), 1)
+    );
     assert_eq!(m.aliases, ["wx", "people.forecast"]);
     assert_eq!(m.requires_plugins, ["clock"]);
-    assert_eq!(
-        m.permissions.permissions(),
-        [Permission::ReadNotes, Permission::ExternalHttp, Permission::UseSecrets]
-    );
+    assert_eq!(m.permissions.permissions(), [Permission::ReadNotes, Permission::ExternalHttp, Permission::UseSecrets]);
     let c = &m.capabilities;
     assert_eq!(c.tools.as_deref().unwrap(), ["tools/forecast.rhai", "tools/more/radar.rhai"]);
     assert_eq!(c.settings.len(), 5);
@@ -159,12 +159,20 @@ fn the_title_is_the_first_text_there_is() {
 #[test]
 fn doubts_are_warnings_with_their_place() {
     let rows = [
-        ("{\n \"name\": \"weather\",\n \"priority\": \"high\"}", "Warning", "3:2: `priority` is not a whole number, but \"high\"; 50 is used"),
+        (
+            "{\n \"name\": \"weather\",\n \"priority\": \"high\"}",
+            "Warning",
+            "3:2: `priority` is not a whole number, but \"high\"; 50 is used",
+        ),
         ("{\"name\": \"weather\",\n \"priority\": 1.5}", "Warning", "2:2: `priority` is not a whole number"),
         ("{\"name\": \"weather\",\n \"verson\": \"1\"}", "Warning", "2:2: there is no key `verson`; it is ignored"),
         ("{\"name\": \"weather\", \"surfaces\": [\"chat\"]}", "Warning", "1:21: `surfaces` has no meaning"),
         ("{\"name\": \"weather\", \"capabilities\": {\"tool\": []}}", "Warning", "1:38: there is no capability `tool`"),
-        ("{\"name\": \"weather\", \"capabilities\": {\"tools\": [\"tools/a.rhai\", \"tools/a.rhai\"]}}", "Warning", "stands here twice"),
+        (
+            "{\"name\": \"weather\", \"capabilities\": {\"tools\": [\"tools/a.rhai\", \"tools/a.rhai\"]}}",
+            "Warning",
+            "stands here twice",
+        ),
     ];
     for (text, severity, message) in rows {
         let (_, notes) = good(text);
@@ -179,8 +187,19 @@ fn doubts_are_warnings_with_their_place() {
 #[test]
 fn a_wrong_entry_is_named_and_the_others_stay() {
     let tools = [
-        "../x.rhai", "/etc/x.rhai", "tools/../../x.rhai", "tools\\x.rhai", "C:x.rhai", "", "tools//x.rhai", "./x.rhai",
-        "tools/.x.rhai", "tools/x.py", "tools/x.rhai.txt", "tools/x\u{0}.rhai", "tools/",
+        "../x.rhai",
+        "/etc/x.rhai",
+        "tools/../../x.rhai",
+        "tools\\x.rhai",
+        "C:x.rhai",
+        "",
+        "tools//x.rhai",
+        "./x.rhai",
+        "tools/.x.rhai",
+        "tools/x.py",
+        "tools/x.rhai.txt",
+        "tools/x\u{0}.rhai",
+        "tools/",
     ];
     for path in tools {
         let text = with(json!({ "capabilities": { "tools": ["tools/a.rhai", path, "tools/b.rhai"] } })).to_string();
@@ -189,20 +208,40 @@ fn a_wrong_entry_is_named_and_the_others_stay() {
         assert!(notes.len() == 1 && notes[0].starts_with("Error"), "{path:?} {notes:?}");
         assert!(notes[0].contains(&Value::from(path).to_string()), "{path:?} {notes:?}");
     }
-    let text = with(json!({ "capabilities": { "scopes": [{ "key": "a b" }, { "key": "good" }, { "key": "good" }, { "key": "9" }] } }));
+    let text = with(
+        json!({ "capabilities": { "scopes": [{ "key": "a b" }, { "key": "good" }, { "key": "good" }, { "key": "9" }] } }),
+    );
     let (m, notes) = good(&text.to_string());
     assert_eq!((m.capabilities.scopes.len(), notes.len()), (1, 3), "{notes:?}");
     let paths = [
-        "user/plugin_state/weather2", "user/plugin_state/other.json", "user/plugins/other/x", "user/notes/x", "..", "user/../src",
-        "user/webui/plugins/other.json", "user/webui/plugins", "user/webui/plugins.json", "/tmp/x", "user/plugin_state", "user",
-        "user/plugin_state/weatherman", "user/lapidary.db", "",
+        "user/plugin_state/weather2",
+        "user/plugin_state/other.json",
+        "user/plugins/other/x",
+        "user/notes/x",
+        "..",
+        "user/../src",
+        "user/webui/plugins/other.json",
+        "user/webui/plugins",
+        "user/webui/plugins.json",
+        "/tmp/x",
+        "user/plugin_state",
+        "user",
+        "user/plugin_state/weatherman",
+        "user/lapidary.db",
+        "",
     ];
     for path in paths {
         let (m, notes) = good(&with(json!({ "capabilities": { "cleanup_paths": [path] } })).to_string());
         assert!(m.capabilities.cleanup_paths.is_empty(), "{path}");
         assert!(notes[0].contains("not the plugin's own"), "{path} {notes:?}");
     }
-    for path in ["user/plugin_state/weather", "plugin_state/weather-x/y", "user/plugin_state/weather.json", "user/plugins/weather/cache/", "webui/plugins/weather_old.json"] {
+    for path in [
+        "user/plugin_state/weather",
+        "plugin_state/weather-x/y",
+        "user/plugin_state/weather.json",
+        "user/plugins/weather/cache/",
+        "webui/plugins/weather_old.json",
+    ] {
         let (m, notes) = good(&with(json!({ "capabilities": { "cleanup_paths": [path] } })).to_string());
         assert!(m.capabilities.cleanup_paths[0].starts_with("user/") && notes.is_empty(), "{path} {notes:?}");
     }
@@ -218,40 +257,88 @@ fn what_makes_a_manifest_unusable_is_said_with_its_place() {
         ("\u{feff}{\"name\" \"weather\"}", "1:9 not valid JSON: expected `:`"),
         ("{\"name\": 12345678901234567890}", "an integer outside 64 bits"),
         ("{}", "1:1 the manifest has no `name` (add \"name\": \"weather\")"),
-        ("{\n  \"name\": \"other\"}", "2:3 the name `other` is not that of its folder, `weather` (rename the folder to `other`, or write \"name\": \"weather\")"),
+        (
+            "{\n  \"name\": \"other\"}",
+            "2:3 the name `other` is not that of its folder, `weather` (rename the folder to `other`, or write \"name\": \"weather\")",
+        ),
         ("{\"name\": \"we ather\"}", "1:2 `we ather` is not a plugin name"),
         ("{\"name\": 5}", "1:2 `name`: integer `5`, expected a string"),
         ("{\"name\": null}", "1:2 `name`: null, expected a string"),
         ("{\"name\": \"weather\", \"version\": 1.0}", "1:21 `version`: floating point `1.0`, expected a string"),
-        ("{\"name\": \"weather\", \"default_enabled\": \"yes\"}", "`default_enabled`: string \"yes\", expected true or false"),
-        ("{\"name\": \"weather\", \"requires_plugins\": \"clock\"}", "`requires_plugins`: string \"clock\", expected a list"),
+        (
+            "{\"name\": \"weather\", \"default_enabled\": \"yes\"}",
+            "`default_enabled`: string \"yes\", expected true or false",
+        ),
+        (
+            "{\"name\": \"weather\", \"requires_plugins\": \"clock\"}",
+            "`requires_plugins`: string \"clock\", expected a list",
+        ),
         ("{\"name\": \"weather\", \"requires_plugins\": [\"a\", \"../b\"]}", "1:47 `../b` is not a plugin name"),
         ("{\"name\": \"weather\", \"requires_plugins\": [\"weather\"]}", "cannot require itself"),
         ("{\"name\": \"weather\", \"id\": \"weather\"}", "1:21 `id` is not of the form `namespace.name`"),
         ("{\"name\": \"weather\", \"id\": \"a..b\"}", "`id` is not of the form"),
         ("{\"name\": \"weather\", \"aliases\": [\"a b\"]}", "1:33 \"a b\" is neither a name nor an id"),
         ("{\"name\": \"weather\", \"migrate\": \"a-b\"}", "`migrate` is not the name of a function"),
-        ("{\"name\": \"weather\", \"api_version\": 2}", "1:21 the plugin was written for script API 2; this host has 1"),
+        (
+            "{\"name\": \"weather\", \"api_version\": 2}",
+            "1:21 the plugin was written for script API 2; this host has 1",
+        ),
         ("{\"name\": \"weather\", \"api_version\": \"1\"}", "`api_version`: string \"1\", expected a whole number"),
-        ("{\"name\": \"weather\", \"permissions\": [\"READ_NOTE\"]}", "1:21 `permissions`: there is no permission `READ_NOTE` (did you mean `READ_NOTES`?)"),
+        (
+            "{\"name\": \"weather\", \"permissions\": [\"READ_NOTE\"]}",
+            "1:21 `permissions`: there is no permission `READ_NOTE` (did you mean `READ_NOTES`?)",
+        ),
         ("{\"name\": \"weather\", \"permissions\": \"READ_NOTES\"}", "`permissions`: permissions are a list of words"),
-        ("{\"name\": \"weather\", \"limits\": {\"timeout_s\": 601}}", "1:32 `limits.timeout_s` is 601; it can be 1 to 600"),
+        (
+            "{\"name\": \"weather\", \"limits\": {\"timeout_s\": 601}}",
+            "1:32 `limits.timeout_s` is 601; it can be 1 to 600",
+        ),
         ("{\"name\": \"weather\", \"limits\": {\"timeout_s\": 0}}", "it can be 1 to 600"),
-        ("{\"name\": \"weather\", \"limits\": {\"timeout_s\": -1}}", "`limits.timeout_s`: integer `-1`, expected a whole number, not below 0"),
+        (
+            "{\"name\": \"weather\", \"limits\": {\"timeout_s\": -1}}",
+            "`limits.timeout_s`: integer `-1`, expected a whole number, not below 0",
+        ),
         ("{\"name\": \"weather\", \"limits\": {\"operations\": 1000000001}}", "1 to 1000000000"),
         ("{\"name\": \"weather\", \"limits\": {\"memory_mb\": 513}}", "1 to 512"),
         ("{\"name\": \"weather\", \"limits\": {\"result_chars\": 2000001}}", "1 to 2000000"),
-        ("{\"name\": \"weather\", \"limits\": {\"timeout\": 5}}", "unknown field `timeout`, expected one of `timeout_s`"),
+        (
+            "{\"name\": \"weather\", \"limits\": {\"timeout\": 5}}",
+            "unknown field `timeout`, expected one of `timeout_s`",
+        ),
         ("{\"name\": \"weather\", \"limits\": 5}", "`limits`: integer `5`, expected an object"),
         ("{\"name\": \"weather\", \"capabilities\": []}", "`capabilities`"),
-        ("{\"name\": \"weather\", \"capabilities\": {\"tools\": \"a.rhai\"}}", "`capabilities.tools`: string \"a.rhai\", expected a list"),
-        ("{\"name\": \"weather\", \"capabilities\": {\n\"tools\": [\"a.rhai\", 7]}}", "2:21 `capabilities.tools[1]`: integer `7`, expected a string"),
-        ("{\"name\": \"weather\", \"capabilities\": {\"settings\": [{\"type\": \"string\"}]}}", "`capabilities.settings[0]`: missing field `key`"),
-        ("{\"name\": \"weather\", \"capabilities\": {\"settings\": [{\"key\": \"a\", \"type\": \"numbr\"}]}}", "`capabilities.settings[0].type`: unknown variant `numbr`"),
-        ("{\"name\": \"weather\", \"capabilities\": {\"settings\": [{\"key\": \"a\", \"lable\": \"A\"}]}}", "unknown field `lable`"),
-        ("{\"name\": \"weather\", \"capabilities\": {\"settings\": [{\"key\": \"a\"},\n{\"key\": \"a\"}]}}", "2:1 the setting `a` is declared twice"),
-        ("{\"name\": \"weather\", \"capabilities\": {\"settings\": [{\"key\": \"a\", \"type\": \"number\", \"default\": \"x\"}]}}", "1:51 the setting `a`: the default"),
-        ("{\"name\": \"weather\", \"capabilities\": {\"scopes\": [{\"label\": \"x\"}]}}", "`capabilities.scopes[0]`: missing field `key`"),
+        (
+            "{\"name\": \"weather\", \"capabilities\": {\"tools\": \"a.rhai\"}}",
+            "`capabilities.tools`: string \"a.rhai\", expected a list",
+        ),
+        (
+            "{\"name\": \"weather\", \"capabilities\": {\n\"tools\": [\"a.rhai\", 7]}}",
+            "2:21 `capabilities.tools[1]`: integer `7`, expected a string",
+        ),
+        (
+            "{\"name\": \"weather\", \"capabilities\": {\"settings\": [{\"type\": \"string\"}]}}",
+            "`capabilities.settings[0]`: missing field `key`",
+        ),
+        (
+            "{\"name\": \"weather\", \"capabilities\": {\"settings\": [{\"key\": \"a\", \"type\": \"numbr\"}]}}",
+            "`capabilities.settings[0].type`: unknown variant `numbr`",
+        ),
+        (
+            "{\"name\": \"weather\", \"capabilities\": {\"settings\": [{\"key\": \"a\", \"lable\": \"A\"}]}}",
+            "unknown field `lable`",
+        ),
+        (
+            "{\"name\": \"weather\", \"capabilities\": {\"settings\": [{\"key\": \"a\"},\n{\"key\": \"a\"}]}}",
+            "2:1 the setting `a` is declared twice",
+        ),
+        (
+            "{\"name\": \"weather\", \"capabilities\": {\"settings\": [{\"key\": \"a\", \"type\": \"number\", \"default\": \"x\"}]}}",
+            "1:51 the setting `a`: the default",
+        ),
+        (
+            "{\"name\": \"weather\", \"capabilities\": {\"scopes\": [{\"label\": \"x\"}]}}",
+            "`capabilities.scopes[0]`: missing field `key`",
+        ),
     ];
     for (text, expected) in rows {
         let found = bad(text);
@@ -284,7 +371,12 @@ fn the_schema_accepts_what_is_read_and_refuses_what_is_not() {
     let rows = [
         (everything(), true),
         (json!({ "name": "weather" }), true),
-        (with(json!({ "limits": { "timeout_s": 600, "operations": 1_000_000_000, "memory_mb": 512, "result_chars": 2_000_000 } })), true),
+        (
+            with(
+                json!({ "limits": { "timeout_s": 600, "operations": 1_000_000_000, "memory_mb": 512, "result_chars": 2_000_000 } }),
+            ),
+            true,
+        ),
         (with(json!({ "permissions": ["SPEND", { "EXTERNAL_HTTP": ["a.b"] }] })), true),
         (with(json!({ "capabilities": { "widgets": [1], "agents": [] } })), true),
         (json!({}), false),
@@ -327,7 +419,12 @@ fn the_schema_describes_every_key_and_the_lists_of_keys_are_its_own() {
     let shape = &schema["$defs"]["Capabilities"]["properties"];
     let capabilities: Vec<&str> = shape.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(capabilities, [super::ACTIVE.as_slice(), LATER.as_slice()].concat());
-    for object in [&schema["properties"], shape, &schema["$defs"]["Limits"]["properties"], &schema["$defs"]["Field"]["properties"]] {
+    for object in [
+        &schema["properties"],
+        shape,
+        &schema["$defs"]["Limits"]["properties"],
+        &schema["$defs"]["Field"]["properties"],
+    ] {
         for (key, value) in object.as_object().unwrap() {
             assert!(value["description"].is_string(), "{key} has no description");
         }
@@ -349,7 +446,17 @@ fn odd_texts_never_panic() {
     for end in (0..text.len()).filter(|i| text.is_char_boundary(*i)) {
         assert!(Manifest::parse(&text[..end], FILE, "weather").is_err());
     }
-    for value in [json!(null), json!(5), json!([]), json!({}), json!("x"), json!(true), json!([[]]), json!([{}]), json!({"a": null})] {
+    for value in [
+        json!(null),
+        json!(5),
+        json!([]),
+        json!({}),
+        json!("x"),
+        json!(true),
+        json!([[]]),
+        json!([{}]),
+        json!({"a": null}),
+    ] {
         for key in KEYS {
             let _ = Manifest::parse(&with(json!({ key: value })).to_string(), FILE, "weather");
         }

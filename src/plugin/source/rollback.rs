@@ -45,8 +45,11 @@ impl History {
             let mut newest = None;
             for entry in wanted {
                 if !fits(&entry, found) {
-                    return Err(Error::new(Kind::Conflict, format!("generation {} of `{name}` has another form than now", entry.generation))
-                        .hint("a plugin folder cannot take the source of a tool file, nor the other way round"));
+                    return Err(Error::new(
+                        Kind::Conflict,
+                        format!("generation {} of `{name}` has another form than now", entry.generation),
+                    )
+                    .hint("a plugin folder cannot take the source of a tool file, nor the other way round"));
                 }
                 let files = self.files_of(name, &entry)?;
                 let changed = changed_files(found, files)?;
@@ -65,16 +68,24 @@ impl History {
                     format!("the files of `{name}` are those of generation {generation}, but for {}", newer.join(", ")),
                 )
                 .hint("that came later: move it away to go back, or name an older generation"),
-                Some((generation, _)) => {
-                    Error::new(Kind::Conflict, format!("the files of `{name}` are those of generation {generation} already"))
-                }
+                Some((generation, _)) => Error::new(
+                    Kind::Conflict,
+                    format!("the files of `{name}` are those of generation {generation} already"),
+                ),
                 None => Error::not_found(format!("`{name}` has no earlier generation to go back to"))
                     .hint("a generation is kept when it loads; `lapidary history` shows them"),
             })
         })
     }
 
-    fn put_back(&self, found: &Found, index: &mut Index, entry: &Entry, changed: Vec<Changed>, newer: Vec<String>) -> Result<Rolled> {
+    fn put_back(
+        &self,
+        found: &Found,
+        index: &mut Index,
+        entry: &Entry,
+        changed: Vec<Changed>,
+        newer: Vec<String>,
+    ) -> Result<Rolled> {
         let old: Vec<(&str, &[u8])> =
             changed.iter().filter_map(|c| Some((c.path.as_str(), c.now.as_deref()?))).collect();
         let from = if old.is_empty() { None } else { Some(self.keep_replaced(found, index, &old)?) };
@@ -82,7 +93,8 @@ impl History {
         let mut staged = Vec::new();
         for change in &changed {
             if let Some(folder) = change.target.parent() {
-                fs::create_dir_all(folder).map_err(|e| io(format_args!("cannot make `{}`", self.paths.shown(folder)), &e))?;
+                fs::create_dir_all(folder)
+                    .map_err(|e| io(format_args!("cannot make `{}`", self.paths.shown(folder)), &e))?;
             }
             staged.push(Staged::write(&change.target, &change.then)?);
         }
@@ -170,14 +182,15 @@ fn fits(entry: &Entry, found: &Found) -> bool {
     let own_file = format!("{}.rhai", found.name);
     let is_single = entry.files.len() == 1 && entry.files[0].path == own_file;
     // A replaced source may be a part of the folder only, without its manifest.
-    is_single == found.single_file().is_some() && (is_single || !entry.ok || entry.files.iter().any(|f| f.path == MANIFEST))
+    is_single == found.single_file().is_some()
+        && (is_single || !entry.ok || entry.files.iter().any(|f| f.path == MANIFEST))
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::tests::{World, world};
     use super::super::super::discover::Origin;
+    use super::super::tests::{World, world};
     use super::*;
     use crate::base::clock::Clock;
     use crate::base::event::Bus;

@@ -164,7 +164,10 @@ mod tests {
     #[test]
     fn a_value_is_shown_as_the_language_writes_it() {
         let mut map = Map::new();
-        map.insert("a".into(), Dynamic::from_array(vec![Dynamic::UNIT, 1.5.into(), "x\"'".into(), 'c'.into(), true.into()]));
+        map.insert(
+            "a".into(),
+            Dynamic::from_array(vec![Dynamic::UNIT, 1.5.into(), "x\"'".into(), 'c'.into(), true.into()]),
+        );
         assert_eq!(show(&Dynamic::from_map(map)), r#"#{"a": [(), 1.5, "x\"'", 'c', true]}"#);
         assert_eq!(show(&"plain".into()), "plain");
         assert_eq!(show(&Dynamic::from_blob(vec![1, 255])), "[01ff]");

@@ -90,7 +90,8 @@ pub(super) fn unshift(number: &str, shift: usize) -> (String, String) {
 /// The right one of a text rounded to some digits and one rounded to one digit more, by a rounding that loses zeros at the end
 /// when it rounds up. `more` is the number of digits of the longer one.
 pub(super) fn right<'a>(shorter: &'a str, longer: &'a str, more: usize) -> &'a str {
-    let significant = |text: &str| text.trim_start_matches(['-', '0', '.']).chars().filter(char::is_ascii_digit).count();
+    let significant =
+        |text: &str| text.trim_start_matches(['-', '0', '.']).chars().filter(char::is_ascii_digit).count();
     let (Some(short), Some(long)) = (read(shorter), read(longer)) else { return shorter };
     let extends = short.whole == long.whole && long.fraction.starts_with(short.fraction);
     let number = &longer[..longer.len() - long.rest.len()];
