@@ -18,7 +18,7 @@ use crate::tool::doc::ParamPlan;
 use crate::tool::registry::{Form, Gone, Unit};
 use crate::tool::spec::{MAX_TOOLS_PER_FILE, Spec};
 use arc_swap::ArcSwap;
-use rhai::{Dynamic, Engine, Map};
+use rhai::{Engine, Map};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
