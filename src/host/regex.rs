@@ -37,7 +37,8 @@ mod api {
 
     /// Whether a pattern matches anywhere in a text.
     ///
-    /// Throws `invalid_arguments` for a pattern that cannot be read; so in all functions here.
+    /// Throws `invalid_arguments` for a pattern that cannot be read, `too_large` for one that is too costly for such a text
+    /// (`1[01]{3000}x` over megabytes of zeros and ones); so in all functions here.
     ///
     /// ```rhai
     /// assert(regex::is_match(`^\d{4}-\d{2}$`, "2024-07"), "a month");

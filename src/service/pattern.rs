@@ -1,10 +1,13 @@
 //! Regular expressions in linear time, with bounds on what a pattern may cost. Offsets are in characters.
 //! Keeps the last patterns compiled; knows no scripts.
 
+mod engine;
+
 use crate::base::error::{Error, Kind, Result};
-use regex::{Regex, RegexBuilder};
+use engine::Pattern;
+use regex_automata::{PatternID, Span};
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Longest pattern in bytes.
 pub const MAX_PATTERN: usize = 16 << 10;
@@ -12,8 +15,6 @@ pub const MAX_PATTERN: usize = 16 << 10;
 pub const MAX_MATCHES: usize = 10_000;
 /// Most bytes that a replacement may grow a text to: 64 MiB.
 pub const MAX_REPLACED: usize = 64 << 20;
-/// Compiled program of one pattern, and its lazy automaton's cache: 1 MiB each.
-const SIZE_LIMIT: usize = 1 << 20;
 /// Compiled patterns kept, the least recently used leaves first.
 const KEPT: usize = 64;
 
@@ -46,9 +47,10 @@ pub struct Captures {
 /// Whether `pattern` matches anywhere in `text`.
 ///
 /// # Errors
-/// `invalid_arguments` for a pattern that does not compile or is too large; so in all functions here.
+/// `invalid_arguments` for a pattern that does not compile or is too large, `too_large` for a text that it is too costly for;
+/// so in all functions here.
 pub fn is_match(pattern: &str, text: &str) -> Result<bool> {
-    Ok(compiled(pattern)?.is_match(text))
+    compiled(pattern)?.is_match(text)
 }
 
 /// The first match.
@@ -56,7 +58,7 @@ pub fn is_match(pattern: &str, text: &str) -> Result<bool> {
 /// # Errors
 /// As [`is_match`].
 pub fn find(pattern: &str, text: &str) -> Result<Option<Match>> {
-    Ok(compiled(pattern)?.find(text).map(|m| Offsets::new(text).of(&m)))
+    Ok(compiled(pattern)?.find_from(text, 0)?.map(|span| Offsets::new(text).of(span)))
 }
 
 /// Every match, in order, not overlapping.
@@ -64,14 +66,14 @@ pub fn find(pattern: &str, text: &str) -> Result<Option<Match>> {
 /// # Errors
 /// As [`is_match`]; `too_large` for more than [`MAX_MATCHES`]; those of `room`.
 pub fn find_all(pattern: &str, text: &str, room: &Room) -> Result<Vec<Match>> {
-    let regex = compiled(pattern)?;
     let mut offsets = Offsets::new(text);
     let mut found = Vec::new();
-    for m in regex.find_iter(text) {
+    compiled(pattern)?.for_each(text, |span| {
         within(found.len())?;
-        room(m.len() + MATCH)?;
-        found.push(offsets.of(&m));
-    }
+        room(span.len() + MATCH)?;
+        found.push(offsets.of(span));
+        Ok(())
+    })?;
     Ok(found)
 }
 
@@ -80,11 +82,14 @@ pub fn find_all(pattern: &str, text: &str, room: &Room) -> Result<Vec<Match>> {
 /// # Errors
 /// As [`is_match`].
 pub fn captures(pattern: &str, text: &str) -> Result<Option<Captures>> {
-    let regex = compiled(pattern)?;
-    let owned = |m: regex::Match<'_>| m.as_str().to_owned();
-    Ok(regex.captures(text).map(|groups| Captures {
-        numbered: groups.iter().map(|group| group.map(owned)).collect(),
-        named: regex.capture_names().flatten().map(|name| (name.to_owned(), groups.name(name).map(owned))).collect(),
+    let pattern = compiled(pattern)?;
+    let Some(span) = pattern.find_from(text, 0)? else { return Ok(None) };
+    let groups = pattern.captures_of(text, span)?;
+    let owned = |span: Option<Span>| span.map(|span| text[span.range()].to_owned());
+    let names = groups.group_info().pattern_names(PatternID::ZERO);
+    Ok(Some(Captures {
+        numbered: groups.iter().map(owned).collect(),
+        named: names.flatten().map(|name| (name.to_owned(), owned(groups.get_group_by_name(name)))).collect(),
     }))
 }
 
@@ -93,21 +98,24 @@ pub fn captures(pattern: &str, text: &str) -> Result<Option<Captures>> {
 /// # Errors
 /// As [`is_match`]; `too_large` where the result would pass [`MAX_REPLACED`]; those of `room`.
 pub fn replace(pattern: &str, text: &str, replacement: &str, room: &Room) -> Result<String> {
-    let regex = compiled(pattern)?;
+    let pattern = compiled(pattern)?;
     let references = replacement.matches('$').count();
     let mut out = String::new();
     let mut done = 0;
-    for groups in regex.captures_iter(text) {
-        let Some(whole) = groups.get(0) else { continue };
+    pattern.for_each(text, |span| {
         // No group is longer than the match, and each needs a dollar sign: known before a short text becomes a huge one.
-        let most = (whole.start() - done)
-            .saturating_add(replacement.len())
-            .saturating_add(whole.len().saturating_mul(references));
+        let most =
+            (span.start - done).saturating_add(replacement.len()).saturating_add(span.len().saturating_mul(references));
         grow(&mut out, most, room)?;
-        out.push_str(&text[done..whole.start()]);
-        groups.expand(replacement, &mut out);
-        done = whole.end();
-    }
+        out.push_str(&text[done..span.start]);
+        if references == 0 {
+            out.push_str(replacement);
+        } else {
+            pattern.captures_of(text, span)?.interpolate_string_into(text, replacement, &mut out);
+        }
+        done = span.end;
+        Ok(())
+    })?;
     grow(&mut out, text.len() - done, room)?;
     out.push_str(&text[done..]);
     Ok(out)
@@ -132,13 +140,20 @@ fn grow(out: &mut String, more: usize, room: &Room) -> Result<()> {
 /// # Errors
 /// As [`is_match`]; `too_large` for more than [`MAX_MATCHES`] parts; those of `room`.
 pub fn split(pattern: &str, text: &str, room: &Room) -> Result<Vec<String>> {
-    let regex = compiled(pattern)?;
     let mut parts = Vec::new();
-    for part in regex.split(text) {
+    let mut done = 0;
+    let mut part = |range: std::ops::Range<usize>| -> Result<()> {
         within(parts.len())?;
-        room(part.len() + MATCH)?;
-        parts.push(part.to_owned());
-    }
+        room(range.len() + MATCH)?;
+        parts.push(text[range].to_owned());
+        Ok(())
+    };
+    compiled(pattern)?.for_each(text, |span| {
+        part(done..span.start)?;
+        done = span.end;
+        Ok(())
+    })?;
+    part(done..text.len())?;
     Ok(parts)
 }
 
@@ -168,59 +183,34 @@ impl<'t> Offsets<'t> {
         self.characters
     }
 
-    fn of(&mut self, m: &regex::Match<'_>) -> Match {
-        let start = self.at(m.start());
-        Match { start, end: self.at(m.end()), text: m.as_str().to_owned() }
+    fn of(&mut self, span: Span) -> Match {
+        let start = self.at(span.start);
+        Match { start, end: self.at(span.end), text: self.text[span.range()].to_owned() }
     }
 }
 
-fn compiled(pattern: &str) -> Result<Regex> {
-    static CACHE: Mutex<VecDeque<Regex>> = Mutex::new(VecDeque::new());
+fn compiled(pattern: &str) -> Result<Arc<Pattern>> {
+    static CACHE: Mutex<VecDeque<Arc<Pattern>>> = Mutex::new(VecDeque::new());
     if pattern.len() > MAX_PATTERN {
         return Err(Error::invalid(format!("the pattern is longer than {MAX_PATTERN} bytes")));
     }
     {
         let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = cache.iter().position(|regex| regex.as_str() == pattern) {
+        if let Some(at) = cache.iter().position(|known| known.as_str() == pattern) {
             // To the back: the front leaves first.
-            let regex = cache.remove(at).expect("the place was just found");
-            cache.push_back(regex.clone());
-            return Ok(regex);
+            let known = cache.remove(at).expect("the place was just found");
+            cache.push_back(known.clone());
+            return Ok(known);
         }
     }
     // Compiled outside the lock: a large pattern takes milliseconds, and others need not wait for it.
-    let regex = RegexBuilder::new(pattern)
-        .size_limit(SIZE_LIMIT)
-        .dfa_size_limit(SIZE_LIMIT)
-        .nest_limit(100)
-        .build()
-        .map_err(|e| refused(&e))?;
+    let new = Arc::new(Pattern::compile(pattern)?);
     let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     if cache.len() >= KEPT {
         cache.pop_front();
     }
-    cache.push_back(regex.clone());
-    Ok(regex)
-}
-
-fn refused(error: &regex::Error) -> Error {
-    match error {
-        regex::Error::CompiledTooBig(limit) => {
-            Error::invalid(format!("the pattern needs more than {limit} bytes when compiled"))
-                .hint("use smaller counts in {..}, or (?-u) where Unicode classes are not needed")
-        }
-        other => {
-            let text = other.to_string();
-            // The last line says what, the lines before it draw the pattern.
-            let what = text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            let error = Error::invalid(format!("the pattern does not compile: {what}"));
-            if what.contains("look-around") || what.contains("backreferences") {
-                error.hint("this engine runs in linear time, without look-around and back-references")
-            } else {
-                error.hint("in a script, write patterns between backticks, where a backslash is itself")
-            }
-        }
-    }
+    cache.push_back(new.clone());
+    Ok(new)
 }
 
 #[cfg(test)]
