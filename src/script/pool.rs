@@ -1,4 +1,4 @@
-//! Call threads: a bounded pool with 16 MiB stacks, grown on demand. Scripts compile and run only on such threads.
+//! Call threads: a bounded pool with stacks for whatever nests, grown on demand. Scripts compile and run only on such threads.
 //! A thread that already is one runs the work itself: a hand-over costs more than a call.
 
 use std::cell::Cell;
