@@ -86,6 +86,9 @@ impl Call {
             ..ToolCall::new(self.tool.as_str(), Map::new(), who)
         });
         show(&outcome, cx);
+        for warning in &outcome.warnings {
+            print::note(format_args!("warning: {warning}"));
+        }
         if !cx.json {
             tell_if_behind(&host, &outcome);
         }
@@ -282,7 +285,13 @@ fn tell_if_behind(host: &Host, outcome: &Outcome) {
 /// A failed call on stderr: where the script failed, or the refusal.
 pub(super) fn show_failure(outcome: &Outcome) {
     match (&outcome.diagnostic, &outcome.error) {
-        (Some(diagnostic), _) => print::note(diagnostic.render().trim_end()),
+        (Some(diagnostic), error) => {
+            print::note(diagnostic.render().trim_end());
+            if let Some(error) = error.as_ref().filter(|e| e.kind() != Kind::Internal) {
+                print::note(format_args!("  code: {}", error.code()));
+                print::ways_out(error);
+            }
+        }
         (None, Some(error)) => print::failure(error),
         (None, None) => print::note(format_args!("error: {}", outcome.text)),
     }

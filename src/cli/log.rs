@@ -13,7 +13,13 @@ const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 #[expect(clippy::disallowed_methods, reason = "the level may be given by the environment")]
 pub fn start(option: Option<&str>) -> Result<(), Stop> {
     let from_env = std::env::var("LAPIDARY_LOG").ok();
-    let Some(wanted) = option.map(str::to_owned).or(from_env).filter(|w| !w.trim().is_empty()) else { return Ok(()) };
+    let wanted = option.map(str::to_owned).or(from_env).filter(|w| !w.trim().is_empty());
+    let Some(wanted) = wanted else {
+        // Nobody asked for a log, but a file that had to be set aside is something to know.
+        let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).without_time().with_target(false);
+        let _ = lines.with_env_filter(EnvFilter::new("lapidary=warn")).try_init();
+        return Ok(());
+    };
     let (level, is_json) = parse(&wanted).ok_or_else(|| {
         Stop::usage(
             format!("`{}` is not a log level", super::print::clip(&wanted, 40)),

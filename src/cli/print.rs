@@ -61,6 +61,22 @@ pub fn failure(error: &Error) {
     if let Some(hint) = error.hint_text().or(error.user_action()) {
         note(format_args!("  help: {hint}"));
     }
+    if error.hint_text().is_some() {
+        ways_out(error);
+    } else {
+        fallbacks(error);
+    }
+}
+
+/// What else can be done about a failure: by a person, or with another tool.
+pub fn ways_out(error: &Error) {
+    if let Some(action) = error.user_action() {
+        note(format_args!("  to do: {action}"));
+    }
+    fallbacks(error);
+}
+
+fn fallbacks(error: &Error) {
     for fallback in error.fallbacks() {
         let when = if fallback.when.is_empty() { String::new() } else { format!(" ({})", fallback.when) };
         note(format_args!("  instead: {}{when}", fallback.tool));

@@ -636,9 +636,18 @@ impl Building<'_> {
         Ok(out)
     }
 
-    fn draft(&self, mut spec: Spec, plan: Arc<[ParamPlan]>, function: &str, exports: &Exports) -> Draft {
+    fn draft(&mut self, mut spec: Spec, plan: Arc<[ParamPlan]>, function: &str, exports: &Exports) -> Draft {
         if spec.permissions.is_empty() {
             spec.permissions = self.declared.permissions();
+        } else {
+            // What a tool says of itself is declared by saying it; one with a list of hosts has that from the file.
+            let words: Vec<Value> = spec.permissions.iter().map(|p| Value::from(p.as_str())).collect();
+            let new = words
+                .into_iter()
+                .filter(|w| !self.declared.words().iter().any(|d| d.starts_with(w.as_str().unwrap_or_default())));
+            if let Ok(more) = Declared::parse(&Value::Array(new.collect())) {
+                self.declared = self.declared.clone().merge(more);
+            }
         }
         let category =
             spec.category.clone().or_else(|| exports.category.clone()).unwrap_or_else(|| self.found.name.clone());

@@ -1,7 +1,7 @@
 //! What is to be said about a plugin: one value for the command line, the API, the page and the model.
 
 use super::set::{Entry, Plugins};
-use crate::script::diagnostic::Diagnostic;
+use crate::script::diagnostic::{Diagnostic, Severity};
 use serde::Serialize;
 
 /// What the disk holds beside what is live.
@@ -56,10 +56,11 @@ impl Disk {
         }
     }
 
-    /// The first finding.
+    /// The first finding that stops it, or the first of all.
     #[must_use]
     pub fn first(&self) -> Option<&Diagnostic> {
-        self.diagnostics().first()
+        let found = self.diagnostics();
+        found.iter().find(|d| d.severity == Severity::Error).or(found.first())
     }
 
     /// Whether there is something to mend.

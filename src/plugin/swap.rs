@@ -68,7 +68,7 @@ impl Plugins {
         for event in events {
             match &event {
                 Event::PluginLive { plugin, generation } => tracing::info!(%plugin, generation, "live"),
-                Event::PluginFailed { plugin, live, disk, .. } => tracing::warn!(%plugin, live, disk, "failed"),
+                Event::PluginFailed { plugin, live, disk, .. } => tracing::info!(%plugin, live, disk, "failed"),
                 _ => {}
             }
             self.bus.publish(event);

@@ -114,10 +114,12 @@ impl Plugins {
             Some((Some(generation), _)) => Ok(generation),
             Some((None, false)) => Err(Error::new(Kind::Disabled, format!("the plugin `{name}` is off"))
                 .hint(format!("lapidary enable {name}"))),
-            Some((None, true)) => {
-                Err(Error::not_found(format!("the plugin `{name}` has not loaded yet, so its settings are not known"))
-                    .hint(format!("mend it first: lapidary info {name}")))
-            }
+            Some((None, true)) => Err(Error::not_found(format!(
+                "the plugin `{name}` has not loaded yet, so its settings are not known"
+            ))
+            .hint(format!(
+                "mend it first (lapidary info {name}), or take back what was set: lapidary settings reset {name}"
+            ))),
             None => {
                 drop(state);
                 Err(self.unknown(name))
@@ -131,7 +133,13 @@ impl Plugins {
     /// `invalid_arguments` naming the key for a value that does not fit or for a `get_tools()` that fails under the
     /// candidate; `conflict` for a stale `etag`. Nothing is changed then.
     pub fn tune(self: &Arc<Self>, name: &str, change: &Change, mode: Mode, etag: Option<&str>) -> Result<Tuned> {
-        let generation = self.generation_for_settings(name)?;
+        let generation = match (self.generation_for_settings(name), change) {
+            (Err(e), Change::Reset(keys)) if mode == Mode::Commit && self.is_down(name) => {
+                tracing::debug!(plugin = name, code = e.code(), "settings are taken back without a live version");
+                return self.take_back(name, keys);
+            }
+            (generation, _) => generation?,
+        };
         let store = &self.loader.services.settings;
         // A save by somebody else between check and commit starts it over; a stale form is refused at once.
         for _ in 0..20 {
@@ -165,6 +173,31 @@ impl Plugins {
             return Ok(tuned);
         }
         Err(stale(name))
+    }
+
+    fn is_down(&self, name: &str) -> bool {
+        self.state().entries.get(name).is_some_and(|e| e.enabled && e.live.is_none())
+    }
+
+    /// Takes stored values back from a plugin that does not load: they may be why. Then it is loaded again.
+    fn take_back(self: &Arc<Self>, name: &str, keys: &[String]) -> Result<Tuned> {
+        let store = &self.loader.services.settings;
+        if keys.is_empty() {
+            store.reset(name)?;
+        } else {
+            let patch = keys.iter().map(|key| (key.clone(), Value::Null)).collect();
+            store.patch(name, &patch, None)?;
+        }
+        self.refresh(&[name.into()]);
+        let view = self.settings_view(name);
+        Ok(Tuned {
+            committed: true,
+            etag: view.as_ref().map(|v| v.etag.clone()).unwrap_or_default(),
+            settings: view.map(|v| v.values).unwrap_or_default(),
+            tools: Vec::new(),
+            gated: Vec::new(),
+            ignored: Vec::new(),
+        })
     }
 
     /// The stored settings changed on disk: by hand, or by another process.
@@ -211,12 +244,26 @@ impl Plugins {
         let mut specs = HashMap::new();
         let mut ignored = Vec::new();
         for file in generation.files.iter().filter(|f| f.is_dynamic) {
-            let list = self.loader.get_tools(&file.unit, settings.clone()).map_err(refuse)?;
             let source = &file.unit.program.source.name;
-            for entry in &list {
+            let mut list = self.loader.get_tools(&file.unit, settings.clone()).map_err(refuse)?;
+            if list.is_empty() {
+                // As at load: TOOLS counts then. Without it the next start would have no tool, so the save is refused.
+                list = tools_constant(&file.unit.program);
+            }
+            if list.is_empty() {
+                return Err(refuse(Diagnostic::error("schema", &**source, "get_tools() returned no tools")));
+            }
+            for (index, entry) in list.iter().enumerate() {
                 let name = entry.pointer("/function/name").and_then(Value::as_str);
                 let Some(draft) = name.and_then(|n| file.tools.iter().find(|d| d.spec.name == n)) else {
-                    ignored.extend(name.map(str::to_owned));
+                    let shown = name.map_or_else(|| format!("TOOLS[{index}]"), str::to_owned);
+                    // What was bad when the plugin loaded is known; what these settings make bad is not let in.
+                    if !generation.quarantined.iter().any(|q| q.tool == shown) {
+                        Spec::from_entry(entry).map_err(|why| {
+                            refuse(Diagnostic::error("schema", &**source, format!("`{shown}`: {why}")))
+                        })?;
+                        ignored.push(shown);
+                    }
                     continue;
                 };
                 let (fresh, _) = Spec::from_entry(entry).map_err(|why| {
@@ -282,6 +329,14 @@ impl Plugins {
                 self.publish(next, changed);
             }
         }
+    }
+}
+
+/// The file's static TOOLS, or nothing.
+fn tools_constant(program: &crate::script::program::Program) -> Vec<Value> {
+    match program.constants.get("TOOLS").map(value::to_json) {
+        Some(Ok(Value::Array(list))) => list,
+        _ => Vec::new(),
     }
 }
 

@@ -161,7 +161,11 @@ impl Control {
             Stop::No | Stop::Cancel => Error::new(Kind::Cancelled, "the call was cancelled"),
             Stop::Deadline => {
                 Error::new(Kind::Timeout, format!("the call passed its deadline of {} s", seconds(budget.deadline)))
-                    .hint("raise `limits.timeout_s` of the plugin (or `timeout_s` of the tool), or do less in one call")
+                    .hint(if budget.deadline == Budget::LOAD.deadline {
+                        "the top level, get_tools() and shutdown() have 2 s, which no setting raises; a tool may raise `timeout_s`"
+                    } else {
+                        "raise `limits.timeout_s` of the plugin (or `timeout_s` of the tool), or do less in one call"
+                    })
             }
             Stop::Memory => {
                 Error::new(Kind::Quota, format!("the call passed its memory budget of {} MiB", budget.memory >> 20))

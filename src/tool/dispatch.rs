@@ -7,6 +7,7 @@ pub use super::gate::NESTING;
 use super::journal::{CallRecord, Journal};
 use super::registry::{Code, Form, LiveTool, Snapshot, Unit};
 use super::result::{self, Handles};
+use super::spec::Spec;
 use crate::base::error::{Error, Kind, Result};
 use crate::script::control::{self, Budget, Control};
 use crate::script::ctx::{Ctx, NestedCalls, NoSink, Phase, PluginCtx, Sink};
@@ -28,6 +29,8 @@ use std::time::{Duration, Instant};
 
 /// Panics of native code under one generation of a plugin before its tools are refused.
 const PANICS: u32 = 3;
+/// Most characters of a failure's message or hint. Less than what counts as raw base64, so that none of it gets through.
+const FAILURE_CHARS: usize = 4000;
 
 /// Who calls, and from where.
 #[derive(Clone)]
@@ -466,7 +469,11 @@ impl Dispatcher {
         let done = match called {
             Ok(Ok(Ok(value))) => value::to_json(&value).map_err(|e| e.context("the result")),
             Ok(Ok(Err(fault))) => {
-                let fault = diagnostic::explain(fault, &unit.program.source.name, &ctx);
+                let mut fault = diagnostic::explain(fault, &unit.program.source.name, &ctx);
+                if fault.diagnostic.message.len() > FAILURE_CHARS {
+                    fault.diagnostic.message =
+                        fault.diagnostic.message.chars().take(FAILURE_CHARS / 4).chain(['…']).collect();
+                }
                 diagnostic = Some(fault.diagnostic);
                 Err(fault.error)
             }
@@ -485,7 +492,8 @@ impl Dispatcher {
             && error.kind() == Kind::Internal
         {
             // The model reads which tool and what; the place is for whoever mends it.
-            outcome.text = format!("{} [{}:{}]", outcome.text, at.file, at.line);
+            let line = if at.line > 0 { format!(":{}", at.line) } else { String::new() };
+            outcome.text = format!("{} [{}{line}]", outcome.text, at.file);
         }
         outcome.diagnostic = diagnostic;
         outcome.operations = operations;
@@ -539,6 +547,7 @@ impl Dispatcher {
         let shaped = match done {
             Ok(value) => result::shape(value, &tool.spec, chars, &self.handles),
             Err(e) => {
+                let e = self.tame(e);
                 let e = if e.fallbacks().is_empty() { e.with_fallbacks(tool.spec.fallbacks.clone()) } else { e };
                 return self.ended(
                     id.to_owned(),
@@ -561,6 +570,20 @@ impl Dispatcher {
         outcome.structured = shaped.structured;
         outcome.rest = shaped.rest;
         outcome
+    }
+
+    /// What a script throws is shaped as what it returns: short, without raw base64, the rest behind a handle.
+    fn tame(&self, e: Error) -> Error {
+        let shape = |text: &str| {
+            let plain = Spec::new("failure", "", Value::Null);
+            result::shape(Value::String(text.to_owned()), &plain, FAILURE_CHARS, &self.handles).text
+        };
+        let hint = e.hint_text().filter(|h| h.len() > FAILURE_CHARS).map(shape);
+        let e = if e.message().len() > FAILURE_CHARS { e.reworded(shape) } else { e };
+        match hint {
+            Some(hint) => e.hint(hint),
+            None => e,
+        }
     }
 
     fn is_quarantined(&self, plugin: &PluginCtx, generation: u64) -> bool {

@@ -199,7 +199,7 @@ pub fn unknown<'a>(
     let folded = names::fold(wanted);
     let owner = absent.into_iter().find(|(plugin, _)| {
         let plugin = names::fold(plugin);
-        plugin.len() >= 3 && folded.contains(&plugin)
+        plugin == folded || (plugin.len() >= 3 && folded.contains(&plugin))
     });
     if let Some((plugin, why)) = owner {
         return error.hint(match why {

@@ -123,3 +123,53 @@ fn the_last_good_version_answers_after_a_restart_too() {
     std::fs::write(w.path("user/history/dice/1/files/dice.rhai"), "fn roll() { 1 }").unwrap();
     assert!(!call(&again()).ok);
 }
+
+#[test]
+fn a_save_that_would_leave_no_tool_or_a_bad_one_is_refused() {
+    let w = World::new();
+    let text = DYNAMIC.replace(
+        "if name == \"throw\"",
+        "if name == \"empty\" { return []; } if name == \"shape\" { return [#{}]; } if name == \"throw\"",
+    );
+    w.tool("gen", &text);
+    let save = |value: &str| {
+        let patch = Change::Patch(json!({ "NAME": value }).as_object().unwrap().clone());
+        w.host.plugins().tune("gen", &patch, Mode::Commit, None)
+    };
+    for value in ["empty", "shape", "throw"] {
+        let e = save(value).unwrap_err();
+        assert!(e.message().contains("refused"), "{value}: {e}");
+    }
+    assert!(save("Ruby").is_ok());
+    assert_eq!(w.text("generate", json!({})), "settings Ruby");
+}
+
+#[test]
+fn settings_that_keep_a_plugin_from_loading_can_be_taken_back() {
+    let w = World::new();
+    w.write("user/webui/plugins/gen.json", r#"{"NAME": "throw"}"#);
+    w.tool("gen", DYNAMIC);
+    assert!(!w.call("generate", json!({})).ok);
+    let tuned = w.host.plugins().tune("gen", &Change::Reset(Vec::new()), Mode::Commit, None).unwrap();
+    assert!(tuned.committed);
+    assert_eq!(w.text("generate", json!({})), "settings ");
+}
+
+#[test]
+fn a_permission_that_a_tool_names_is_declared_by_naming_it() {
+    let w = World::new();
+    w.tool("t", "/// Reads. Use it in tests.\n/// @permission READ_FILES\nfn reads() { 1 }\n");
+    assert_eq!(w.text("reads", json!({})), "1");
+}
+
+#[test]
+fn a_thrown_text_is_shaped_like_a_returned_one() {
+    let w = World::new();
+    w.tool("t", "/// Throws. Use it in tests.\nfn long() { let s = \"\"; s.pad(1000000, \"x y\"); throw s }\n/// Throws. Use it in tests.\nfn raw() { let s = \"\"; s.pad(66000, \"QUJD\"); throw failure(#{ code: \"conflict\", message: s, hint: s }) }\n");
+    for tool in ["long", "raw"] {
+        let outcome = w.call(tool, json!({}));
+        assert!(!outcome.ok && outcome.text.len() < 10_000, "{tool}: {} characters", outcome.text.len());
+        assert!(outcome.error.unwrap().message().len() < 5_000, "{tool}");
+        assert!(!outcome.text.contains(&"QUJD".repeat(1025)), "{tool}");
+    }
+}
