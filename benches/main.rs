@@ -1,0 +1,37 @@
+//! The benches of what the project promises about speed: one program, one module a promise, each beside its floor.
+//! `cargo bench -- dispatch` runs one of them; docs/performance.md explains every line that they print.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "an editor's save is what is measured, and a clock that no test may read"
+)]
+
+mod client;
+mod dispatch;
+mod live;
+mod load;
+mod mcp;
+mod measure;
+mod peer;
+mod plugins;
+mod start;
+
+#[global_allocator]
+static ALLOCATOR: measure::Allocator = measure::Allocator;
+
+fn main() {
+    if peer::is_asked() {
+        return;
+    }
+    let benches: [(&str, fn()); 5] = [
+        ("dispatch", dispatch::run),
+        ("load", load::run),
+        ("live", live::run),
+        ("start", start::run),
+        ("mcp", mcp::run),
+    ];
+    for (name, run) in benches {
+        if measure::is_wanted(name) {
+            run();
+        }
+    }
+}
