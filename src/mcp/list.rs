@@ -210,6 +210,7 @@ mod tests {
         change(&mut spec);
         let plugin = Arc::new(PluginCtx { name: "dice".into(), assets: None, grants: Default::default() });
         let tool = LiveTool {
+            name: spec.name.as_str().into(),
             spec: Arc::new(spec),
             code: Code::Native(Arc::new(Nothing), plugin),
             plan: [].into(),

@@ -15,7 +15,7 @@ use crate::service::Services;
 use crate::service::permissions::Declared;
 use crate::service::settings::{self, Field};
 use crate::tool::doc::ParamPlan;
-use crate::tool::registry::{Form, Gone, Unit};
+use crate::tool::registry::{Execute, Form, Gone, Unit};
 use crate::tool::spec::{MAX_TOOLS_PER_FILE, Spec};
 use arc_swap::ArcSwap;
 use rhai::{Engine, Map};
@@ -682,7 +682,12 @@ fn form_of(program: &Program, has_tools: bool) -> Result<Form, Vec<Diagnostic>> 
             Diagnostic::error("load", &**file, "`execute` is private, so nothing can call it").at(text, one.line, one.column),
         ]),
         (true, [one]) => match one.params.len() {
-            n @ 3..=5 => Ok(Form::Execute(n as u8)),
+            n @ 3..=5 => {
+                // A name that stands in the text once stands in the list of parameters; nothing reads it.
+                let is_read =
+                    |at: usize| one.params.get(at).is_some_and(|name| text.matches(name.as_str()).nth(1).is_some());
+                Ok(Form::Execute(Execute { count: n as u8, config: is_read(2), settings: is_read(3) }))
+            }
             n => Err(vec![
                 Diagnostic::error("load", &**file, format!("`execute` has {n} parameters; it takes 3, 4 or 5"))
                     .at(text, one.line, one.column)

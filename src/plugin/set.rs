@@ -133,6 +133,7 @@ impl Plugins {
         let mut state = self.state();
         state.native.extend(tools.into_iter().map(|(spec, code)| {
             Arc::new(LiveTool {
+                name: spec.name.as_str().into(),
                 function: spec.name.as_str().into(),
                 category: spec.category.clone().unwrap_or_else(|| "system".to_owned()).into(),
                 spec: Arc::new(spec),

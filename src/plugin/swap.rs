@@ -302,6 +302,7 @@ pub(super) fn live_tools(
 ) -> Vec<Arc<LiveTool>> {
     let tool = |file: &LoadedFile, draft: &Draft| {
         Arc::new(LiveTool {
+            name: draft.spec.name.as_str().into(),
             spec: refreshed.get(&draft.spec.name).unwrap_or(&draft.spec).clone(),
             code: Code::Script(file.unit.clone()),
             plan: draft.plan.clone(),

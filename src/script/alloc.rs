@@ -9,10 +9,16 @@ use std::sync::OnceLock;
 /// small and need stack to drop, inside what `pool::STACK` bears.
 const EACH: i64 = 32;
 
+/// What one thread holds, in bytes.
+struct Held {
+    /// Allocated minus freed. May be negative where it frees for others.
+    live: Cell<i64>,
+    peak: Cell<i64>,
+}
+
 thread_local! {
-    /// Bytes this thread holds: allocated minus freed. May be negative where it frees for others.
-    static LIVE: Cell<i64> = const { Cell::new(0) };
-    static PEAK: Cell<i64> = const { Cell::new(0) };
+    // One object: every allocation finds it, so finding it twice would be felt.
+    static HELD: Held = const { Held { live: Cell::new(0), peak: Cell::new(0) } };
 }
 
 /// A global allocator that counts bytes per thread on top of the system's.
@@ -27,6 +33,7 @@ pub struct CountingAllocator;
 // SAFETY: every method hands the same layout to `System` and only counts beside it; the counters are
 // `const`-initialised thread-locals of a type without a destructor, so counting never allocates.
 unsafe impl GlobalAlloc for CountingAllocator {
+    #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64 + EACH);
         // SAFETY: the caller's contract is the system allocator's.
@@ -37,6 +44,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
+    #[inline]
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         count(-(layout.size() as i64 + EACH));
         // SAFETY: as above.
@@ -52,14 +60,12 @@ unsafe impl GlobalAlloc for CountingAllocator {
 #[inline]
 fn count(bytes: i64) {
     // `try_with`: a thread that is being torn down still frees.
-    let _ = LIVE.try_with(|live| {
-        let now = live.get() + bytes;
-        live.set(now);
-        let _ = PEAK.try_with(|peak| {
-            if now > peak.get() {
-                peak.set(now);
-            }
-        });
+    let _ = HELD.try_with(|held| {
+        let now = held.live.get() + bytes;
+        held.live.set(now);
+        if now > held.peak.get() {
+            held.peak.set(now);
+        }
     });
 }
 
@@ -67,23 +73,23 @@ fn count(bytes: i64) {
 #[inline]
 #[must_use]
 pub fn live() -> i64 {
-    LIVE.get()
+    HELD.with(|held| held.live.get())
 }
 
 /// The highest [`live`] since [`reset_peak`].
 #[must_use]
 pub fn peak() -> i64 {
-    PEAK.get()
+    HELD.with(|held| held.peak.get())
 }
 
 /// Starts a new peak at the present height and returns the old one.
 pub fn reset_peak() -> i64 {
-    PEAK.replace(LIVE.get())
+    HELD.with(|held| held.peak.replace(held.live.get()))
 }
 
 /// Gives back the peak of an outer budget when an inner one ends.
 pub fn restore_peak(outer: i64) {
-    PEAK.set(PEAK.get().max(outer));
+    HELD.with(|held| held.peak.set(held.peak.get().max(outer)));
 }
 
 /// Whether the counting allocator is installed in this process; probed once.

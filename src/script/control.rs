@@ -60,8 +60,8 @@ pub struct Control {
     /// Milliseconds after `epoch()`; 0 means none.
     deadline_ms: AtomicU64,
     budget: Budget,
-    /// Shared along a chain of nested calls, so that stopping the outermost wakes the innermost.
-    wake: Arc<Notify>,
+    /// The outermost one's is used by all calls nested in it, so that stopping it wakes the innermost.
+    wake: Notify,
     parent: Option<Arc<Control>>,
     /// Operations the call has used, written when it ends or waits.
     used: AtomicU64,
@@ -77,7 +77,7 @@ fn now_ms() -> u64 {
 }
 
 impl Control {
-    /// A control whose deadline starts to run now.
+    /// A control whose deadline starts to run now. The deadline stops it while it is in force: see [`enter`].
     #[must_use]
     pub fn start(budget: Budget) -> Arc<Self> {
         Control::build(budget, None)
@@ -91,22 +91,24 @@ impl Control {
 
     fn build(budget: Budget, parent: Option<Arc<Control>>) -> Arc<Self> {
         let ms = u64::try_from(budget.deadline.as_millis()).unwrap_or(u64::MAX);
-        let control = Arc::new(Control {
+        Arc::new(Control {
             stop: AtomicU8::new(0),
             deadline_ms: AtomicU64::new(now_ms().saturating_add(ms).max(1)),
             budget,
-            wake: parent.as_ref().map_or_else(|| Arc::new(Notify::new()), |p| p.wake.clone()),
+            wake: Notify::new(),
             parent,
             used: AtomicU64::new(0),
-        });
-        Timer::watch(&control);
-        control
+        })
+    }
+
+    fn wake(&self) -> &Notify {
+        self.parent.as_ref().map_or(&self.wake, |parent| parent.wake())
     }
 
     /// Stops the call at its next operation or host call. The first reason stays.
     pub fn stop(&self, why: Stop) {
         let _ = self.stop.compare_exchange(0, why as u8, Ordering::AcqRel, Ordering::Acquire);
-        self.wake.notify_waiters();
+        self.wake().notify_waiters();
     }
 
     /// Cancels the call.
@@ -187,7 +189,7 @@ impl Control {
         runtime.block_on(async {
             let stopped = async {
                 loop {
-                    let notified = self.wake.notified();
+                    let notified = self.wake().notified();
                     tokio::pin!(notified);
                     notified.as_mut().enable();
                     if self.stopped() != Stop::No {
@@ -222,11 +224,18 @@ fn seconds(d: Duration) -> String {
     if s.fract() == 0.0 { format!("{s:.0}") } else { format!("{s}") }
 }
 
+/// The controls in force on one thread, outermost first. The thread and the timer share it; they seldom meet.
+type InForce = Mutex<Vec<Arc<Control>>>;
+
 /// Raises the deadline flags. One thread, parked while nothing runs.
 struct Timer {
-    watched: Mutex<Vec<Weak<Control>>>,
+    threads: Mutex<Vec<Weak<InForce>>>,
     parked: AtomicBool,
     thread: OnceLock<Thread>,
+}
+
+thread_local! {
+    static IN_FORCE: Arc<InForce> = Timer::get().join();
 }
 
 impl Timer {
@@ -234,7 +243,7 @@ impl Timer {
         static TIMER: OnceLock<&'static Timer> = OnceLock::new();
         TIMER.get_or_init(|| {
             let timer: &'static Timer = Box::leak(Box::new(Timer {
-                watched: Mutex::new(Vec::new()),
+                threads: Mutex::new(Vec::new()),
                 parked: AtomicBool::new(false),
                 thread: OnceLock::new(),
             }));
@@ -249,11 +258,16 @@ impl Timer {
         })
     }
 
-    fn watch(control: &Arc<Control>) {
-        let timer = Timer::get();
-        timer.watched.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(control));
-        if timer.parked.swap(false, Ordering::AcqRel)
-            && let Some(thread) = timer.thread.get()
+    fn join(&self) -> Arc<InForce> {
+        let in_force = Arc::default();
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&in_force));
+        in_force
+    }
+
+    fn wake(&self) {
+        if self.parked.load(Ordering::Acquire)
+            && self.parked.swap(false, Ordering::AcqRel)
+            && let Some(thread) = self.thread.get()
         {
             thread.unpark();
         }
@@ -261,29 +275,32 @@ impl Timer {
 
     fn run(&self) {
         loop {
-            let now = now_ms();
-            let idle = {
-                let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-                watched.retain(|weak| {
-                    let Some(control) = weak.upgrade() else { return false };
-                    if control.deadline_ms.load(Ordering::Acquire) <= now {
-                        control.stop(Stop::Deadline);
-                        return false;
-                    }
-                    true
-                });
-                let idle = watched.is_empty();
-                if idle {
-                    self.parked.store(true, Ordering::Release);
-                }
-                idle
-            };
-            if idle {
-                std::thread::park();
-            } else {
+            // Said before looking: who comes after the look finds it said and wakes this thread, who came before is seen.
+            self.parked.store(true, Ordering::Release);
+            if self.look() {
+                self.parked.store(false, Ordering::Release);
                 std::thread::park_timeout(Duration::from_millis(10));
+            } else {
+                std::thread::park();
             }
         }
+    }
+
+    /// Stops what has passed its deadline; tells whether anything is in force.
+    fn look(&self) -> bool {
+        let now = now_ms();
+        let mut any = false;
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).retain(|thread| {
+            let Some(in_force) = thread.upgrade() else { return false };
+            for control in &*in_force.lock().unwrap_or_else(PoisonError::into_inner) {
+                any = true;
+                if control.deadline_ms.load(Ordering::Acquire) <= now {
+                    control.stop(Stop::Deadline);
+                }
+            }
+            true
+        });
+        any
     }
 }
 
@@ -336,6 +353,8 @@ pub struct Running {
 #[must_use]
 pub fn enter(control: Arc<Control>) -> Running {
     let budget = control.budget;
+    IN_FORCE.with(|all| all.lock().unwrap_or_else(PoisonError::into_inner).push(control.clone()));
+    Timer::get().wake();
     CURRENT.with(|c| {
         let outer = c.control.replace(Some(control.clone()));
         if outer.is_none() {
@@ -390,6 +409,13 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.control.used.store(self.operations(), Ordering::Release);
+        // A thread that is ending has nothing in force any more.
+        let _ = IN_FORCE.try_with(|all| {
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(at) = all.iter().rposition(|c| Arc::ptr_eq(c, &self.control)) {
+                all.remove(at);
+            }
+        });
         CURRENT.with(|c| {
             c.control.replace(self.outer.take());
             c.operations_cap.set(self.outer_operations_cap);

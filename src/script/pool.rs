@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ pub const STACK: usize = if cfg!(target_pointer_width = "64") { 1 << 30 } else {
 const STACKS: [usize; 3] = [STACK, 256 << 20, 64 << 20];
 
 const IDLE: Duration = Duration::from_secs(30);
+/// How often a thread without work looks for more before it sleeps.
+const LOOKS: u32 = 14;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -68,6 +71,8 @@ pub struct Pool(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
+    /// The length of the queue, for threads that look without the lock.
+    queued: AtomicUsize,
     wake: Condvar,
     most: usize,
 }
@@ -76,14 +81,22 @@ struct Shared {
 struct State {
     queue: VecDeque<Job>,
     threads: usize,
+    /// Threads that look for work, asleep or not.
     idle: usize,
+    /// Those of them that are still awake.
+    looking: usize,
 }
 
 impl Pool {
     /// A pool of at most `most` threads; none is started before there is work.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Pool(Arc::new(Shared { state: Mutex::default(), wake: Condvar::new(), most: most.max(1) }))
+        Pool(Arc::new(Shared {
+            state: Mutex::default(),
+            queued: AtomicUsize::new(0),
+            wake: Condvar::new(),
+            most: most.max(1),
+        }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -92,14 +105,16 @@ impl Pool {
 
     /// Queues work; it runs in order of arrival as threads come free.
     pub fn submit(&self, job: impl FnOnce() + Send + 'static) {
-        let grow = {
+        let (grow, wake) = {
             let mut state = self.state();
             state.queue.push_back(Box::new(job));
+            self.0.queued.store(state.queue.len(), Ordering::Release);
             let grow = state.queue.len() > state.idle && state.threads < self.0.most;
             if grow {
                 state.threads += 1;
             }
-            grow
+            // Who is still awake looks at the queue once more before it sleeps.
+            (grow, !grow && state.queue.len() > state.looking && state.idle > state.looking)
         };
         if grow {
             let pool = self.clone();
@@ -110,31 +125,62 @@ impl Pool {
                 // its job being dropped.
                 if state.threads == 0 {
                     let lost = std::mem::take(&mut state.queue);
+                    self.0.queued.store(0, Ordering::Release);
                     drop(state);
                     drop(lost);
+                    return;
                 }
+                drop(state);
+                self.0.wake.notify_one();
             }
         }
-        self.0.wake.notify_one();
+        if wake {
+            self.0.wake.notify_one();
+        }
     }
 
     fn work(&self) {
         let mut state = self.state();
         loop {
             if let Some(job) = state.queue.pop_front() {
+                self.0.queued.store(state.queue.len(), Ordering::Release);
                 drop(state);
                 // What a job panics with is its own affair; the thread goes on.
                 let _ = catch_unwind(AssertUnwindSafe(job));
                 state = self.state();
                 continue;
             }
+            // Work often comes again at once, and falling asleep and being woken costs several times a small call.
             state.idle += 1;
-            let (next, timeout) = self.0.wake.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
-            state = next;
+            state.looking += 1;
+            drop(state);
+            self.look();
+            state = self.state();
+            state.looking -= 1;
+            let mut timed_out = false;
+            if state.queue.is_empty() {
+                let (next, timeout) = self.0.wake.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+                state = next;
+                timed_out = timeout.timed_out();
+            }
             state.idle -= 1;
-            if timeout.timed_out() && state.queue.is_empty() {
+            if timed_out && state.queue.is_empty() {
                 state.threads -= 1;
                 return;
+            }
+        }
+    }
+
+    /// Looks for work for a few microseconds, giving the processor to whoever else wants it.
+    fn look(&self) {
+        for round in 0..LOOKS {
+            if self.0.queued.load(Ordering::Acquire) > 0 {
+                return;
+            }
+            if round < LOOKS / 2 {
+                (0..1 << round.min(6)).for_each(|_| std::hint::spin_loop());
+            } else {
+                std::thread::yield_now();
             }
         }
     }

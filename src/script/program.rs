@@ -10,8 +10,8 @@ use super::resolver::{self, Source};
 use super::value;
 use crate::base::error::{Error, Kind, Result};
 use rhai::{
-    AST, Dynamic, Engine, EvalAltResult, Expr, FnAccess, GlobalRuntimeState, Module, NativeCallContext, Position,
-    Scope, Shared, Stmt,
+    AST, Dynamic, Engine, EvalAltResult, Expr, FnAccess, GlobalRuntimeState, ImmutableString, Module,
+    NativeCallContext, Position, Scope, Shared, Stmt,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub struct Function {
 pub struct Program {
     /// Display name and text.
     pub source: Source,
+    /// The display name as the engine wants it.
+    label: ImmutableString,
     /// The evaluated module, with imports and constants in each function's environment.
     pub module: Shared<Module>,
     /// Top-level constants.
@@ -57,6 +59,7 @@ impl Program {
     #[must_use]
     pub fn empty(source: Source) -> Program {
         Program {
+            label: (&*source.name).into(),
             source,
             module: Module::new().into(),
             constants: BTreeMap::new(),
@@ -166,6 +169,7 @@ pub fn load(engine: &Engine, ctx: &Arc<Ctx>, source: &Source) -> Result<Program,
     let (module, mut findings) = evaluate(engine, ctx, &ast, source)?;
     findings.extend(ctx.imports.findings());
     Ok(Program {
+        label: (&*source.name).into(),
         source: source.clone(),
         module: module.into(),
         constants: ctx.imports.take_constants(),
@@ -233,7 +237,7 @@ pub fn invoke(
     let mut global: GlobalRuntimeState = engine.new_global_runtime_state();
     global.lib.push(program.module.clone());
     global.tag = ctx::tag(ctx.clone());
-    global.source = Some((&*program.source.name).into());
+    global.source = Some(program.label.clone());
     global.level = call.level;
     let native = NativeCallContext::new_with_all_fields(engine, call.function, None, &global, Position::NONE);
     let result = match call.this {

@@ -166,7 +166,7 @@ fn json_at(value: &Dynamic, place: &Place, meter: &mut Meter) -> Result<Value> {
             return Err(place.too_large("a text", text.len(), MAX_TEXT));
         }
         meter.take(text.len())?;
-        return Ok(Value::String(text.to_string()));
+        return Ok(Value::String(text.as_str().to_owned()));
     }
     if let Some(items) = value.read_lock::<Array>() {
         if items.len() > MAX_ARRAY {
@@ -186,7 +186,7 @@ fn json_at(value: &Dynamic, place: &Place, meter: &mut Meter) -> Result<Value> {
         meter.take(map.len().saturating_mul(ENTRY + size_of::<Value>()))?;
         let mut out = serde_json::Map::new();
         for (key, item) in map.iter() {
-            out.insert(key.to_string(), json_at(item, &place.then(Step::Key(key)), meter)?);
+            out.insert(key.as_str().to_owned(), json_at(item, &place.then(Step::Key(key)), meter)?);
         }
         return Ok(Value::Object(out));
     }

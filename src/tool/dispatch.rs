@@ -202,10 +202,15 @@ impl Dispatcher {
         pool: Pool,
         snapshot: Arc<ArcSwap<Snapshot>>,
         journal: Arc<dyn Journal>,
-        options: Options,
+        mut options: Options,
     ) -> Arc<Self> {
         // Ids stay unique across restarts without asking anybody.
-        let prefix = format!("{:x}", services.clock.unix_ms() & 0xff_ffff_ffff);
+        let prefix = format!("c_{:x}_", services.clock.unix_ms() & 0xff_ffff_ffff);
+        // What most calls see; a chat and its privacy are put in where there is one.
+        for (key, value) in [("room", Dynamic::UNIT), ("chat", Dynamic::UNIT), ("private", false.into())] {
+            options.config.insert(key.into(), value);
+        }
+        options.config.entry("model".into()).or_insert(Dynamic::UNIT);
         Arc::new(Dispatcher {
             engine,
             services,
@@ -262,49 +267,28 @@ impl Dispatcher {
     /// The outcome of a call whose thread died: only a fault of the host does that.
     fn lost(&self, tool: String) -> Outcome {
         let error = Error::internal("the host failed while running this call").hint("see the host's log");
-        self.ended(self.id(), tool, "".into(), 0, Err(error), Instant::now())
+        Outcome { call: self.id(), tool, ..ended("".into(), 0, Err(error)) }
     }
 
     fn id(&self) -> String {
-        format!("c_{}_{:x}", self.prefix, self.next.fetch_add(1, Ordering::Relaxed))
-    }
-
-    fn ended(
-        &self,
-        call: String,
-        tool: String,
-        plugin: Arc<str>,
-        generation: u64,
-        done: Result<String>,
-        start: Instant,
-    ) -> Outcome {
-        let (text, error) = match done {
-            Ok(text) => (text, None),
-            Err(e) => (result::failure_text(&e), Some(e)),
-        };
-        Outcome {
-            call,
-            tool,
-            plugin,
-            generation,
-            ok: error.is_none(),
-            text,
-            error,
-            structured: None,
-            rest: None,
-            diagnostic: None,
-            warnings: Vec::new(),
-            duration: start.elapsed(),
-            operations: 0,
-            memory: 0,
+        // By hand: formatting would cost as much as finding the tool.
+        const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut id = String::with_capacity(self.prefix.len() + 16);
+        id.push_str(&self.prefix);
+        for at in (0..(u64::BITS - number.leading_zeros()).div_ceil(4).max(1)).rev() {
+            id.push(DIGITS[(number >> (at * 4)) as usize & 0xf]);
         }
+        id
     }
 
-    fn run(self: &Arc<Self>, call: Call, parent: Option<(&Arc<Ctx>, usize)>) -> Outcome {
+    fn run(self: &Arc<Self>, mut call: Call, parent: Option<(&Arc<Ctx>, usize)>) -> Outcome {
         let start = Instant::now();
-        let snapshot = call.snapshot.clone().unwrap_or_else(|| self.snapshot.load_full());
+        let snapshot = call.snapshot.take().unwrap_or_else(|| self.snapshot.load_full());
         let id = self.id();
-        let mut outcome = self.attempt(&id, &call, parent, &snapshot, start);
+        let mut outcome = self.attempt(&call, parent, &snapshot);
+        outcome.call = id;
+        outcome.tool = std::mem::take(&mut call.tool);
         outcome.duration = start.elapsed();
         // Ids, counts and status: never arguments or results (promise 5).
         tracing::debug!(
@@ -330,17 +314,8 @@ impl Dispatcher {
         outcome
     }
 
-    fn attempt(
-        self: &Arc<Self>,
-        id: &str,
-        call: &Call,
-        parent: Option<(&Arc<Ctx>, usize)>,
-        snapshot: &Arc<Snapshot>,
-        start: Instant,
-    ) -> Outcome {
-        let refuse = |plugin: Arc<str>, generation: u64, e: Error| {
-            self.ended(id.to_owned(), call.tool.clone(), plugin, generation, Err(e), start)
-        };
+    fn attempt(self: &Arc<Self>, call: &Call, parent: Option<(&Arc<Ctx>, usize)>, snapshot: &Snapshot) -> Outcome {
+        let refuse = |plugin: Arc<str>, generation: u64, e: Error| ended(plugin, generation, Err(e));
         let Some(tool) = snapshot.get(&call.tool) else {
             let offered = |name: &&str| call.who.allowed.as_ref().is_none_or(|allowed| allowed.contains(*name));
             let absent = snapshot.absent.iter().map(|(plugin, why)| (&**plugin, why));
@@ -378,13 +353,13 @@ impl Dispatcher {
             Err(e) => return refuse(plugin.name.clone(), tool.generation(), e),
         };
         match &tool.code {
-            Code::Script(unit) => self.run_script(id, call, parent, tool, unit, scopes, arguments, start),
+            Code::Script(unit) => self.run_script(call, parent, tool, unit, scopes, arguments),
             Code::Native(native, plugin) => {
                 let ctx = self.context(call, parent, tool, plugin, Budget::CALL, Imports::none(), scopes);
                 let _running = control::enter(ctx.control.clone());
                 let done = catch_unwind(AssertUnwindSafe(|| native.call(&ctx, &arguments)))
                     .unwrap_or_else(|_| Err(self.panicked(plugin, 0)));
-                self.finish(id, tool, done, usize::MAX, start)
+                self.finish(tool, done, usize::MAX)
             }
         }
     }
@@ -422,7 +397,7 @@ impl Dispatcher {
             phase: Phase::Call,
             plugin: plugin.clone(),
             generation: tool.generation(),
-            tool: tool.spec.name.as_str().into(),
+            tool: tool.name.clone(),
             imports,
             settings: tool.settings.clone(),
             chat: call.who.chat.clone(),
@@ -437,17 +412,14 @@ impl Dispatcher {
         })
     }
 
-    #[allow(clippy::too_many_arguments)] // one call's facts, all of them needed once
     fn run_script(
         self: &Arc<Self>,
-        id: &str,
         call: &Call,
         parent: Option<(&Arc<Ctx>, usize)>,
         tool: &Arc<LiveTool>,
         unit: &Arc<Unit>,
         scopes: Arc<ScopeValues>,
         arguments: serde_json::Map<String, Value>,
-        start: Instant,
     ) -> Outcome {
         let ctx = self.context(call, parent, tool, &unit.plugin, unit.budget, unit.imports.clone(), scopes);
         let running = control::enter(ctx.control.clone());
@@ -487,7 +459,7 @@ impl Dispatcher {
         };
         let (operations, memory) = (running.operations(), running.peak_bytes());
         drop(running);
-        let mut outcome = self.finish(id, tool, done, unit.result_chars, start);
+        let mut outcome = self.finish(tool, done, unit.result_chars);
         if let (Some(error), Some(at)) = (&outcome.error, &diagnostic)
             && error.kind() == Kind::Internal
         {
@@ -515,15 +487,15 @@ impl Dispatcher {
                 .iter()
                 .map(|param| arguments.remove(&param.schema_name).map_or(Ok(Dynamic::UNIT), |v| value::from_json(&v)))
                 .collect(),
-            Form::Execute(count) => {
-                let mut out = Vec::with_capacity(5);
-                out.push(Dynamic::from(tool.spec.name.clone()));
+            Form::Execute(takes) => {
+                let mut out = Vec::with_capacity(usize::from(takes.count));
+                out.push((&*tool.name).into());
                 out.push(Dynamic::from_map(value::from_object(&arguments)?));
-                out.push(Dynamic::from_map(self.config(call)));
-                if count >= 4 {
-                    out.push(Dynamic::from_map((*ctx.settings).clone()));
+                out.push(Dynamic::from_map(if takes.config { self.config(call) } else { Map::new() }));
+                if takes.count >= 4 {
+                    out.push(Dynamic::from_map(if takes.settings { (*ctx.settings).clone() } else { Map::new() }));
                 }
-                if count >= 5 {
+                if takes.count >= 5 {
                     out.push(Dynamic::from(crate::script::ctx::Credentials));
                 }
                 Ok(out)
@@ -534,33 +506,28 @@ impl Dispatcher {
     /// A copy for this call: what one script writes into it, no other sees.
     fn config(&self, call: &Call) -> Map {
         let mut config = self.options.config.clone();
-        let chat: Dynamic = call.who.chat.as_ref().map_or(Dynamic::UNIT, |c| (&**c).into());
-        config.insert("room".into(), chat.clone());
-        config.insert("chat".into(), chat);
-        config.insert("private".into(), call.who.private.into());
-        config.entry("model".into()).or_insert(Dynamic::UNIT);
+        if let Some(chat) = &call.who.chat {
+            let chat: Dynamic = (&**chat).into();
+            config.insert("room".into(), chat.clone());
+            config.insert("chat".into(), chat);
+        }
+        if call.who.private {
+            config.insert("private".into(), true.into());
+        }
         config
     }
 
-    fn finish(&self, id: &str, tool: &LiveTool, done: Result<Value>, chars: usize, start: Instant) -> Outcome {
+    fn finish(&self, tool: &LiveTool, done: Result<Value>, chars: usize) -> Outcome {
         let plugin = tool.plugin().name.clone();
         let shaped = match done {
             Ok(value) => result::shape(value, &tool.spec, chars, &self.handles),
             Err(e) => {
                 let e = self.tame(e);
                 let e = if e.fallbacks().is_empty() { e.with_fallbacks(tool.spec.fallbacks.clone()) } else { e };
-                return self.ended(
-                    id.to_owned(),
-                    tool.spec.name.clone(),
-                    plugin,
-                    tool.generation(),
-                    Err(name_tool(e, tool)),
-                    start,
-                );
+                return ended(plugin, tool.generation(), Err(name_tool(e, tool)));
             }
         };
-        let mut outcome =
-            self.ended(id.to_owned(), tool.spec.name.clone(), plugin, tool.generation(), Ok(shaped.text), start);
+        let mut outcome = ended(plugin, tool.generation(), Ok(shaped.text));
         if !shaped.ok {
             outcome.ok = false;
             outcome.error =
@@ -623,6 +590,30 @@ impl NestedCalls for Dispatcher {
             Some(error) => Err(error),
             None => Ok(outcome.structured.unwrap_or(Value::String(outcome.text))),
         }
+    }
+}
+
+/// How a call ended, without what is told of every call: its id, its tool, its time.
+fn ended(plugin: Arc<str>, generation: u64, done: Result<String>) -> Outcome {
+    let (text, error) = match done {
+        Ok(text) => (text, None),
+        Err(e) => (result::failure_text(&e), Some(e)),
+    };
+    Outcome {
+        call: String::new(),
+        tool: String::new(),
+        plugin,
+        generation,
+        ok: error.is_none(),
+        text,
+        error,
+        structured: None,
+        rest: None,
+        diagnostic: None,
+        warnings: Vec::new(),
+        duration: Duration::ZERO,
+        operations: 0,
+        memory: 0,
     }
 }
 

@@ -19,10 +19,21 @@ use std::sync::atomic::AtomicBool;
 /// How the tools of a file are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// `execute(function_name, arguments, config ..)` with this many parameters.
-    Execute(u8),
+    /// `execute(function_name, arguments, config ..)`.
+    Execute(Execute),
     /// One function a tool, arguments by position.
     Functions,
+}
+
+/// What an `execute` takes. What its script never reads need not be copied for each call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Execute {
+    /// How many parameters it has: 3, 4 or 5.
+    pub count: u8,
+    /// Whether the script reads its `config`.
+    pub config: bool,
+    /// Whether the script reads its `plugin_settings`.
+    pub settings: bool,
 }
 
 /// One loaded file of one generation: what its tools share. The last one to let go runs its `shutdown`.
@@ -103,6 +114,8 @@ pub enum Code {
 /// One callable tool.
 #[derive(Clone)]
 pub struct LiveTool {
+    /// Its name, as its schema has it.
+    pub name: Arc<str>,
     /// Schema and flags.
     pub spec: Arc<Spec>,
     /// What runs.
@@ -257,9 +270,8 @@ impl Snapshot {
         }
         self.remove(plugin);
         for tool in &tools {
-            let name: Arc<str> = tool.spec.name.as_str().into();
-            self.folded.insert(names::fold(&name), name.clone());
-            self.tools.insert(name, tool.clone());
+            self.folded.insert(names::fold(&tool.name), tool.name.clone());
+            self.tools.insert(tool.name.clone(), tool.clone());
         }
         self.ranks.insert(plugin.clone(), rank);
         self.plugins.insert((rank, plugin.clone()), tools.into());
@@ -292,6 +304,7 @@ mod tests {
     fn tool(plugin: &str, name: &str) -> Arc<LiveTool> {
         let ctx = Arc::new(PluginCtx { name: plugin.into(), assets: None, grants: Default::default() });
         Arc::new(LiveTool {
+            name: name.into(),
             spec: Arc::new(Spec::new(name, "x", json!({"type": "object"}))),
             code: Code::Native(Arc::new(Nothing), ctx),
             plan: [].into(),
