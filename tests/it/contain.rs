@@ -70,10 +70,11 @@ fn deep_nesting_is_an_error_with_a_place() {
 }
 
 #[test]
-fn an_endless_top_level_ends_at_its_deadline() {
+fn an_endless_top_level_ends_at_a_limit() {
     let w = World::new();
     let got = wrong(&w, b"loop {}\n/// A. Use it.\nfn a() { 1 }");
-    assert!(got.contains("deadline of 2 s"), "{got}");
+    // Whichever comes first on this machine.
+    assert!(got.contains("deadline of 2 s") || got.contains("50000000 operations"), "{got}");
 }
 
 #[test]
@@ -85,7 +86,9 @@ fn a_get_tools_that_hangs_falls_back_to_tools() {
     );
     assert_eq!(w.text("a", json!({})), "ran");
     let status = w.host.plugins().status("t").unwrap();
-    assert!(status.warnings.iter().any(|d| d.message.contains("get_tools()") && d.message.contains("deadline")));
+    // Whichever comes first on this machine: the deadline or the operations.
+    let is_limit = |text: &str| text.contains("deadline of 2 s") || text.contains("50000000 operations");
+    assert!(status.warnings.iter().any(|d| d.message.contains("get_tools()") && is_limit(&d.message)));
 }
 
 #[test]
