@@ -331,7 +331,7 @@ impl HostBuilder {
             bus.publish(Event::Notice { subject: "user/lapidary.toml".into(), message: e.to_string() });
         }
         if self.watching == Watching::On {
-            let watch = Watch::start(plugins, &paths, &self.extra, Arc::new(|| {}))?;
+            let watch = Watch::start(plugins, &paths, &self.extra)?;
             *host.0.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
         }
         Ok(host)

@@ -90,6 +90,22 @@ pub fn parse_file_text(bytes: &[u8]) -> Result<Value, ParseError> {
     Parser::after_bom(text, Keys::LastWins).document()
 }
 
+/// A file that holds one object. An empty file is an empty object: that is what is left for a moment by an editor that saves
+/// in place, or for good by a machine that stopped before anything was written.
+///
+/// # Errors
+/// What is wrong, and where, without a word of the content.
+pub fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Map::new());
+    }
+    match parse_file_text(bytes) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err("it is not a JSON object".into()),
+        Err(e) => Err(format!("it is not valid JSON at {}", e.position())),
+    }
+}
+
 /// As [`parse`] with a byte order mark tolerated, but an object that has a key twice is an error. For manifests.
 ///
 /// # Errors

@@ -44,7 +44,7 @@ mod api {
         Ok(ctx::live(&call)?.private)
     }
 
-    /// The chat's name, or `()` for a call that belongs to none, such as one from the command line.
+    /// The chat's name, or `()` for a call that belongs to none. From the command line it is `cli` unless `--chat` names another.
     ///
     /// ```rhai
     /// assert_eq(scopes::chat() ?? "no chat", "no chat");

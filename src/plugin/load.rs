@@ -641,10 +641,8 @@ impl Building<'_> {
             spec.permissions = self.declared.permissions();
         } else {
             // What a tool says of itself is declared by saying it; one with a list of hosts has that from the file.
-            let words: Vec<Value> = spec.permissions.iter().map(|p| Value::from(p.as_str())).collect();
-            let new = words
-                .into_iter()
-                .filter(|w| !self.declared.words().iter().any(|d| d.starts_with(w.as_str().unwrap_or_default())));
+            let held = self.declared.permissions();
+            let new = spec.permissions.iter().filter(|p| !held.contains(p)).map(|p| Value::from(p.as_str()));
             if let Ok(more) = Declared::parse(&Value::Array(new.collect())) {
                 self.declared = self.declared.clone().merge(more);
             }

@@ -5,8 +5,9 @@ use super::load::NEVER_TOOLS;
 use crate::base::error::{Error, Kind as ErrorKind, Result, io};
 use crate::base::file;
 use crate::base::paths::{Paths, valid_plugin_name};
-use crate::tool::doc::is_reserved;
+use crate::script::lint::is_reserved_word;
 use crate::tool::names;
+use crate::tool::toolset::CATEGORIES;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -30,26 +31,9 @@ pub enum Kind {
     Folder,
 }
 
-/// Words that mean something else where plugins are named: categories, toolset words, and the host's own parts.
-const TAKEN_NAMES: [&str; 17] = [
-    "web",
-    "memory",
-    "knowledge",
-    "people",
-    "goals",
-    "files",
-    "system",
-    "devices",
-    "comms",
-    "media",
-    "meta_danger",
-    "agents",
-    "all",
-    "none",
-    "custom",
-    "core",
-    "std",
-];
+/// Words that mean something else where plugins are named, beside the categories: toolset words and the host's own parts.
+const TAKEN_NAMES: [&str; 5] = ["all", "none", "custom", "core", "std"];
+
 /// The name as it is used: without space around it, in lower case, without `.rhai`.
 ///
 /// # Errors
@@ -58,7 +42,7 @@ pub fn plugin_name(name: &str) -> Result<String> {
     let lower = name.trim().to_lowercase();
     let name = lower.strip_suffix(".rhai").unwrap_or(&lower);
     valid_plugin_name(name).map_err(|e| e.hint("take a short word such as `greet` or `unit-price`"))?;
-    if TAKEN_NAMES.contains(&name) {
+    if CATEGORIES.contains(&name) || TAKEN_NAMES.contains(&name) {
         return Err(Error::new(
             ErrorKind::Conflict,
             format!("`{name}` is a word of the host, so a plugin cannot be called that"),
@@ -74,7 +58,7 @@ pub fn tool_name(plugin: &str) -> String {
     let name = plugin.replace('-', "_");
     if name.starts_with(|c: char| c.is_ascii_digit()) {
         format!("tool_{name}")
-    } else if is_reserved(&name) || NEVER_TOOLS.contains(&name.as_str()) {
+    } else if is_reserved_word(&name) || NEVER_TOOLS.contains(&name.as_str()) {
         format!("{name}_tool")
     } else {
         name

@@ -484,6 +484,12 @@ impl Plugins {
         }
     }
 
+    /// Saved toolsets changed: who reads the tools through one sees others now.
+    pub fn toolsets_changed(&self) {
+        let _state = self.state();
+        self.publish(Snapshot::clone(&self.snapshot.load()), true);
+    }
+
     /// Hands new grants to every live plugin: they count from the next host call on.
     pub fn grants_changed(&self) {
         let live: Vec<Arc<Generation>> = self.state().entries.values().filter_map(|e| e.live.clone()).collect();

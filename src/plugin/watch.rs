@@ -41,15 +41,12 @@ enum Weight {
     Gone,
 }
 
-/// What the watcher tells beside plugin changes.
-pub type OnToolsets = Arc<dyn Fn() + Send + Sync>;
-
 impl Watch {
     /// Starts to watch the folders of `paths` and `extra` for `plugins`.
     ///
     /// # Errors
     /// `internal` when the system refuses, such as too many watches.
-    pub fn start(plugins: Arc<Plugins>, paths: &Paths, extra: &[PathBuf], on_toolsets: OnToolsets) -> Result<Watch> {
+    pub fn start(plugins: Arc<Plugins>, paths: &Paths, extra: &[PathBuf]) -> Result<Watch> {
         let (tx, rx) = mpsc::channel();
         let events = tx.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
@@ -68,7 +65,7 @@ impl Watch {
             }
         })
         .map_err(|e| refused(&e))?;
-        let mut worker = Worker { watcher, plugins, paths: paths.clone(), extra: extra.to_vec(), on_toolsets };
+        let mut worker = Worker { watcher, plugins, paths: paths.clone(), extra: extra.to_vec() };
         worker.watch_folders()?;
         std::thread::Builder::new()
             .name("lapidary-watch".into())
@@ -108,7 +105,6 @@ struct Worker {
     plugins: Arc<Plugins>,
     paths: Paths,
     extra: Vec<PathBuf>,
-    on_toolsets: OnToolsets,
 }
 
 impl Worker {
@@ -198,7 +194,7 @@ impl Worker {
                 self.plugins.rescan();
                 let names = self.plugins.names();
                 self.plugins.refresh(&names);
-                (self.on_toolsets)();
+                self.plugins.toolsets_changed();
             } else if !ready.is_empty() {
                 self.apply(&ready);
             }
@@ -226,7 +222,7 @@ impl Worker {
                 Change::Settings(name) => self.plugins.settings_changed_on_disk(&name),
                 Change::Switches | Change::Rescan => rescan = true,
                 Change::Grants => self.plugins.grants_changed(),
-                Change::Toolsets => (self.on_toolsets)(),
+                Change::Toolsets => self.plugins.toolsets_changed(),
             }
         }
         if rescan {

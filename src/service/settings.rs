@@ -135,7 +135,7 @@ impl Store {
             Err(e) if e.kind() == Kind::NotFound => return Ok(Ok(Arc::default())),
             Err(e) => return Err(e),
         };
-        let map = match parse(&bytes) {
+        let map = match json::parse_object(&bytes) {
             Ok(map) => Arc::new(map),
             Err(fault) => return Ok(Err(fault)),
         };
@@ -227,18 +227,6 @@ fn text_of(plugin: &str, values: &Map<String, Value>) -> Result<Vec<u8>> {
     // What could not be read back must not be written, or the next read would set the whole file aside.
     json::parse_bytes(&text)?;
     Ok(text)
-}
-
-/// An editor that saves in place leaves an empty file for a moment; it holds nothing worth setting aside.
-fn parse(bytes: &[u8]) -> Result<Map<String, Value>, String> {
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Map::new());
-    }
-    match json::parse_file_text(bytes) {
-        Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err("it is not a JSON object".into()),
-        Err(e) => Err(format!("it is not valid JSON at {}", e.position())),
-    }
 }
 
 #[cfg(test)]

@@ -211,7 +211,7 @@ impl States {
             Err(e) if e.kind() == Kind::NotFound => return Ok(Ok(Arc::default())),
             Err(e) => return Err(e),
         };
-        let map = match parse(&bytes) {
+        let map = match json::parse_object(&bytes) {
             Ok(map) => Arc::new(map),
             Err(fault) => return Ok(Err(fault)),
         };
@@ -349,18 +349,6 @@ fn text_of(plugin: &str, map: &Map<String, Value>) -> Result<Vec<u8>> {
         return quota(format!("{} bytes; at most {MAX_FILE_BYTES} are stored", text.len()));
     }
     Ok(text)
-}
-
-/// An empty file is an empty state: that is what is left when a machine stops before anything was written.
-fn parse(bytes: &[u8]) -> Result<Map<String, Value>, String> {
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Map::new());
-    }
-    match json::parse_file_text(bytes) {
-        Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err("it is not a JSON object".into()),
-        Err(e) => Err(format!("it is not valid JSON at {}", e.position())),
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::names;
 use super::schema::cut;
 use super::spec::{Example, Locality, SideEffect, Spec, empty_parameters};
 use crate::base::error::Fallback;
+use crate::script::lint::is_reserved_word;
 use crate::service::permissions::Permission;
 use serde_json::{Map, Value};
 
@@ -33,71 +34,6 @@ pub struct DocError {
     pub hint: Option<String>,
 }
 
-/// The words that Rhai keeps for itself: no parameter can be called so.
-const RESERVED: [&str; 61] = [
-    "as",
-    "async",
-    "await",
-    "break",
-    "call",
-    "case",
-    "catch",
-    "const",
-    "continue",
-    "curry",
-    "debug",
-    "default",
-    "do",
-    "else",
-    "eval",
-    "export",
-    "false",
-    "Fn",
-    "fn",
-    "for",
-    "go",
-    "goto",
-    "if",
-    "import",
-    "in",
-    "is",
-    "is_def_fn",
-    "is_def_var",
-    "is_shared",
-    "let",
-    "loop",
-    "match",
-    "module",
-    "new",
-    "nil",
-    "null",
-    "package",
-    "print",
-    "private",
-    "protected",
-    "public",
-    "return",
-    "shared",
-    "spawn",
-    "static",
-    "super",
-    "switch",
-    "sync",
-    "this",
-    "thread",
-    "throw",
-    "true",
-    "try",
-    "type_of",
-    "until",
-    "use",
-    "var",
-    "void",
-    "while",
-    "with",
-    "yield",
-];
-
 const TAGS: [&str; 13] = [
     "param",
     "local",
@@ -115,12 +51,6 @@ const TAGS: [&str; 13] = [
 ];
 
 const PARAM_EXAMPLE: &str = "/// @param {integer 1..100} count=1 - How many dice";
-
-/// Whether `word` is one that Rhai keeps for itself.
-#[must_use]
-pub fn is_reserved(word: &str) -> bool {
-    RESERVED.contains(&word)
-}
 
 /// Reads the comment of a function with these parameters. `comments` are as Rhai gives them, with their `///` or `/** */`;
 /// `line` is the file's line of the first of them.
@@ -445,7 +375,7 @@ impl<'a> Reader<'a> {
 
 /// The name in the schema of a parameter: `match_` stands for `match`, which Rhai keeps for itself.
 fn bare_name(param: &str) -> &str {
-    param.strip_suffix('_').filter(|bare| is_reserved(bare)).unwrap_or(param)
+    param.strip_suffix('_').filter(|bare| is_reserved_word(bare)).unwrap_or(param)
 }
 
 fn same_name(a: &str, b: &str) -> bool {

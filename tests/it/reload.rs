@@ -353,3 +353,14 @@ fn a_plugin_folder_that_is_copied_in_is_live_with_all_its_files() {
     until("the removed one is gone", || w.host.plugins().status("p3").is_none());
     assert!(w.call("one4", json!({})).ok);
 }
+
+#[test]
+fn a_saved_toolset_that_changes_is_a_change_for_its_readers() {
+    let w = World::watching();
+    w.write("user/tools/t.rhai", &tool("answer", "one"));
+    until("live", || w.call("answer", json!({})).ok);
+    let before = w.host.dispatcher().snapshot().revision;
+    w.write("user/toolsets/toolsets.json", r#"{"mine": {"functions": ["answer"]}}"#);
+    until("the revision moved on", || w.host.dispatcher().snapshot().revision > before);
+    assert!(w.host.select(&["mine".to_owned()]).unwrap().contains("answer"));
+}

@@ -5,26 +5,11 @@ use crate::world::World;
 use lapidary::app::{Shipped, Watching};
 use lapidary::script::lint::check_description;
 use lapidary::tool::spec::Locality;
+use lapidary::tool::toolset::CATEGORIES;
 use lapidary::trial;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// The words that tools are sorted by.
-const CATEGORIES: [&str; 12] = [
-    "web",
-    "memory",
-    "knowledge",
-    "people",
-    "goals",
-    "files",
-    "system",
-    "devices",
-    "comms",
-    "media",
-    "meta_danger",
-    "agents",
-];
 
 /// Each shipped plugin, and one call of each of its tools with a part of what it answers.
 fn calls() -> Vec<(&'static str, &'static str, Value, &'static str)> {

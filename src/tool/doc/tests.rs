@@ -236,7 +236,12 @@ fn a_reserved_word_is_written_with_an_underscore_that_the_schema_drops() {
         assert_eq!(spec.parameters["required"], json!(["match", "other_"]), "{written}");
         assert_eq!(plan[0].schema_name, "match");
     }
-    assert!(is_reserved("default") && is_reserved("yield") && !is_reserved("type") && !is_reserved("from"));
+    assert!(
+        is_reserved_word("default")
+            && is_reserved_word("yield")
+            && !is_reserved_word("type")
+            && !is_reserved_word("from")
+    );
 }
 
 #[test]
