@@ -519,15 +519,19 @@ impl Dispatcher {
 
     fn finish(&self, tool: &LiveTool, done: Result<Value>, chars: usize) -> Outcome {
         let plugin = tool.plugin().name.clone();
+        let fail = |e: Error| {
+            let e = self.tame(e);
+            let e = if e.fallbacks().is_empty() { e.with_fallbacks(tool.spec.fallbacks.clone()) } else { e };
+            ended(plugin.clone(), tool.generation(), Err(name_tool(e, tool)))
+        };
         let shaped = match done {
             Ok(value) => result::shape(value, &tool.spec, chars, &self.handles),
-            Err(e) => {
-                let e = self.tame(e);
-                let e = if e.fallbacks().is_empty() { e.with_fallbacks(tool.spec.fallbacks.clone()) } else { e };
-                return ended(plugin, tool.generation(), Err(name_tool(e, tool)));
-            }
+            Err(e) => return fail(e),
         };
-        let mut outcome = ended(plugin, tool.generation(), Ok(shaped.text));
+        if let Some(broken) = shaped.broken {
+            return Outcome { warnings: shaped.warnings, rest: shaped.rest, ..fail(broken) };
+        }
+        let mut outcome = ended(plugin.clone(), tool.generation(), Ok(shaped.text));
         if !shaped.ok {
             outcome.ok = false;
             outcome.error =

@@ -4,7 +4,7 @@
 pub use super::handles::{Handles, Part};
 use super::schema::{self, cut, describe, dotted};
 use super::spec::Spec;
-use crate::base::error::Error;
+use crate::base::error::{Error, Kind};
 use crate::base::json;
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -35,27 +35,36 @@ pub struct Shaped {
     pub rest: Option<String>,
     /// For the author: what was dropped and why.
     pub warnings: Vec<String>,
+    /// Why this is a failure although the tool says otherwise: it declares an output schema and does not keep to it.
+    /// `internal`, or `too_large` where it would have kept to it and is cut.
+    pub broken: Option<Error>,
 }
 
 /// Shapes what the tool `spec` returned. At most `chars` characters of text stay, and the rest goes behind a handle.
 #[must_use]
 pub fn shape(value: Value, spec: &Spec, chars: usize, handles: &Handles) -> Shaped {
     let (value, ok) = unpack(value);
-    let mut shaped =
-        Shaped { ok, text: String::new(), structured: None, truncated: false, rest: None, warnings: Vec::new() };
+    let mut shaped = Shaped {
+        ok,
+        text: String::new(),
+        structured: None,
+        truncated: false,
+        rest: None,
+        warnings: Vec::new(),
+        broken: None,
+    };
+    let is_promised = ok && spec.output_schema.is_some();
     let text = match value {
-        Value::Null => NO_OUTPUT.to_owned(),
-        Value::String(text) if text.is_empty() => NO_OUTPUT.to_owned(),
         Value::String(text) => {
-            if ok && spec.output_schema.is_some() {
+            if is_promised {
                 let parsed = text.trim_start().starts_with('{').then(|| json::parse(&text).ok()).flatten();
                 structure(&mut shaped, spec, parsed.unwrap_or_else(|| Value::String(cut(&text, 80))));
             }
-            text
+            if text.is_empty() { NO_OUTPUT.to_owned() } else { text }
         }
         value => {
-            let text = value.to_string();
-            if ok && spec.output_schema.is_some() {
+            let text = if value.is_null() { NO_OUTPUT.to_owned() } else { value.to_string() };
+            if is_promised {
                 structure(&mut shaped, spec, value);
             }
             text
@@ -69,8 +78,9 @@ pub fn shape(value: Value, spec: &Spec, chars: usize, handles: &Handles) -> Shap
         Some(shorter) => {
             shaped.truncated = true;
             shaped.warnings.push("base64 was left out of the text; return pictures with images::result".to_owned());
-            if let Some(structured) = &mut shaped.structured {
-                strip_blobs(structured, handles);
+            if let Some(mut structured) = shaped.structured.take() {
+                strip_blobs(&mut structured, handles);
+                structure(&mut shaped, spec, structured);
             }
             shorter
         }
@@ -79,9 +89,10 @@ pub fn shape(value: Value, spec: &Spec, chars: usize, handles: &Handles) -> Shap
     match cut_text(&text, &spec.name, chars, handles) {
         Some((short, handle)) => {
             if shaped.structured.take().is_some() {
-                shaped
-                    .warnings
-                    .push("the structured result is as long as the text and was left out with it".to_owned());
+                let told = format!("the result has more than {chars} characters, and a structured result is never cut");
+                shaped.broken = Some(Error::new(Kind::TooLarge, told).hint(format!(
+                    "the tool has done its work; ask for less, or read {handle}; its author may raise `limits.result_chars`"
+                )));
             }
             shaped.truncated = true;
             shaped.rest = Some(handle);
@@ -116,27 +127,23 @@ fn is_text(value: &Value) -> bool {
     }
 }
 
-/// Takes a value as the structured result if it fits the declared schema. A mismatch costs only the structured part.
+/// Takes a value as the structured result if it fits the declared schema. Where it does not, the call has failed: who reads the
+/// schema relies on it, and the protocol lets no success go without.
 fn structure(shaped: &mut Shaped, spec: &Spec, value: Value) {
-    if !value.is_object() {
-        shaped.warnings.push(format!(
-            "`{}` declares an output schema but returned {}; return a map",
-            spec.name,
-            describe(&value)
-        ));
-        return;
-    }
-    let Some(validator) = spec.output_validator() else { return };
-    let mismatch = validator.iter_errors(&value).next().map(|error| {
-        let place = dotted("result", error.instance_path().as_str());
-        format!(
-            "the result of `{}` does not fit its output schema at `{place}`: {}",
-            spec.name,
-            cut(&error.to_string(), 160)
-        )
-    });
+    let mismatch = if value.is_object() {
+        spec.output_validator().and_then(|validator| validator.iter_errors(&value).next()).map(|error| {
+            let place = dotted("result", error.instance_path().as_str());
+            format!("the result does not fit the output schema at `{place}`: {}", cut(&error.to_string(), 160))
+        })
+    } else {
+        Some(format!("there is an output schema, and the result is {}, not a map", describe(&value)))
+    };
     match mismatch {
-        Some(warning) => shaped.warnings.push(warning),
+        Some(why) => {
+            shaped.broken = Some(Error::internal(why).hint(
+                "the tool has done its work, only its answer is not what it promises; its author mends the result or `output_schema`",
+            ));
+        }
         None => shaped.structured = Some(value),
     }
 }
@@ -466,40 +473,48 @@ mod tests {
     }
 
     #[test]
-    fn a_structured_result_is_kept_only_where_its_schema_is_met_and_the_text_always() {
+    fn where_an_output_schema_is_declared_a_success_meets_it_and_everything_else_is_a_failure() {
         let schema = json!({ "type": "object", "required": ["city"], "properties": { "city": { "type": "string" } } });
         let rows = [
-            (json!({ "city": "Oslo" }), Some(json!({ "city": "Oslo" })), 0),
-            (json!({ "city": "Oslo", "more": 1 }), Some(json!({ "city": "Oslo", "more": 1 })), 0),
-            (json!("{\"city\": \"Oslo\"}"), Some(json!({ "city": "Oslo" })), 0),
-            (json!(["{\"city\": \"Oslo\"}", true]), Some(json!({ "city": "Oslo" })), 0),
-            (json!({ "city": 5 }), None, 1),
-            (json!({}), None, 1),
-            (json!([]), None, 1),
-            (json!("Oslo"), None, 1),
-            (json!(["sorry", false]), None, 0),
-            (json!("{broken"), None, 1),
+            (json!({ "city": "Oslo" }), Some(json!({ "city": "Oslo" })), ""),
+            (json!({ "city": "Oslo", "more": 1 }), Some(json!({ "city": "Oslo", "more": 1 })), ""),
+            (json!("{\"city\": \"Oslo\"}"), Some(json!({ "city": "Oslo" })), ""),
+            (json!(["{\"city\": \"Oslo\"}", true]), Some(json!({ "city": "Oslo" })), ""),
+            (json!({ "city": 5 }), None, "at `result.city`"),
+            (json!({}), None, "at `result`"),
+            (json!([]), None, "not a map"),
+            (json!("Oslo"), None, "not a map"),
+            (json!(["Oslo", true]), None, "not a map"),
+            (json!(null), None, "not a map"),
+            (json!(""), None, "not a map"),
+            (json!(7), None, "not a map"),
+            (json!(["sorry", false]), None, ""),
+            (json!("{broken"), None, "not a map"),
         ];
         let spec = with_output(schema);
-        for (value, structured, warnings) in rows {
+        for (value, structured, broken) in rows {
             let made = shape(value.clone(), &spec, MAX_CHARS, &Handles::default());
-            assert_eq!((made.structured, made.warnings.len()), (structured, warnings), "{value} {:?}", made.warnings);
+            assert_eq!((made.structured, made.broken.is_some()), (structured, !broken.is_empty()), "{value}");
+            let told = made.broken.map_or(String::new(), |e| format!("{} {e}", e.code()));
+            assert!(told.contains(broken) && (told.is_empty() || told.starts_with("internal ")), "{value}: {told}");
             assert!(!made.text.is_empty());
         }
-        let made = shape(json!({ "city": 5 }), &spec, MAX_CHARS, &Handles::default());
-        assert_eq!(made.text, "{\"city\":5}");
-        assert!(made.ok && made.warnings[0].contains("at `result.city`"), "{:?}", made.warnings);
         let none = shape(json!({ "city": "Oslo" }), &self::spec(), MAX_CHARS, &Handles::default());
-        assert_eq!(none.structured, None);
+        assert_eq!((none.structured, none.broken), (None, None));
     }
 
     #[test]
-    fn what_is_left_out_of_the_text_is_left_out_of_the_structured_part() {
+    fn what_is_left_out_of_the_text_is_left_out_of_the_structured_part_which_is_never_cut() {
         let spec = with_output(json!({ "type": "object" }));
         let made = shape(json!({ "data": base64(5_000) }), &spec, MAX_CHARS, &Handles::default());
         assert!(made.structured.unwrap()["data"].as_str().unwrap().len() < 200);
+        let strict =
+            with_output(json!({ "type": "object", "properties": { "data": { "pattern": "^[A-Za-z0-9+/]+$" } } }));
+        let made = shape(json!({ "data": base64(5_000) }), &strict, MAX_CHARS, &Handles::default());
+        assert_eq!((made.structured, made.broken.map(|e| e.kind())), (None, Some(Kind::Internal)));
         let made = shape(json!({ "data": "long ".repeat(1_000) }), &spec, 100, &Handles::default());
-        assert_eq!((made.structured, made.rest.is_some(), made.warnings.len()), (None, true, 1));
+        assert_eq!((made.structured, made.broken.map(|e| e.kind())), (None, Some(Kind::TooLarge)));
+        assert!(made.rest.is_some());
     }
 
     #[test]
