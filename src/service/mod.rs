@@ -14,6 +14,7 @@ pub mod permissions;
 pub mod ports;
 pub mod quarantine;
 pub mod scopes;
+pub mod secret;
 pub mod settings;
 pub mod state;
 pub mod text;

@@ -239,7 +239,7 @@ pub fn secret_name(text: &str) -> Result<String> {
     }
 }
 
-fn normal_host(text: &str) -> String {
+pub(super) fn normal_host(text: &str) -> String {
     let host = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
@@ -317,7 +317,7 @@ impl Grants {
 }
 
 /// `pattern` is an exact host or `*.domain`; `host` is in its one spelling.
-fn covers(pattern: &str, host: &str) -> bool {
+pub(super) fn covers(pattern: &str, host: &str) -> bool {
     match pattern.strip_prefix('*') {
         Some(suffix) => host.len() > suffix.len() && host.ends_with(suffix),
         None => pattern == host,

@@ -89,6 +89,7 @@ const FENCES: &[(&str, &[&str])] = &[
     ("rhai", &["script", "host", "plugin", "tool", "app", "config", "docs", "trial"]),
     ("rusqlite", &["store"]),
     ("reqwest", &["net"]),
+    ("cookie_store", &["net"]),
     ("axum", &["http"]),
     ("rmcp", &["mcp"]),
     ("clap", &["cli"]),
@@ -186,6 +187,19 @@ fn every_file_says_what_it_owns_and_stays_short() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn only_a_request_under_way_reads_the_value_of_a_credential() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources("src").into_iter().filter(|(p, _)| !is_test(p)) {
+        let inside = path.strip_prefix(root().join("src")).unwrap().to_string_lossy().into_owned();
+        let allowed = inside == "service/secret.rs" || inside == "service/fetch.rs" || inside.starts_with("host/net");
+        if !allowed && code(&text).contains(".expose()") {
+            wrong.push(inside);
+        }
+    }
+    assert!(wrong.is_empty(), "these read a secret's value:\n{}", wrong.join("\n"));
 }
 
 #[test]

@@ -1,0 +1,237 @@
+//! A credential's value on its way into a request: bound to hosts, never shown, wiped when the last holder lets go.
+//! Where values are stored, and who may have one, is decided elsewhere.
+
+use super::permissions::{covers, host_pattern, normal_host};
+use crate::base::error::{Error, Result};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// What stands where a value was.
+pub const HIDDEN: &str = "***";
+
+/// A shorter value is not looked for in texts: it would be found everywhere.
+const SHORTEST: usize = 4;
+
+/// A value that scripts can pass on and never read. Cheap to clone.
+#[derive(Clone)]
+pub struct Secret(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    value: Zeroizing<String>,
+    hosts: Vec<String>,
+}
+
+impl Secret {
+    /// The value of the credential `name`, to be sent to `hosts` only: exact names, or `*.` and a domain. Without a host it
+    /// goes nowhere.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is not a host.
+    pub fn new(name: impl Into<String>, value: impl Into<String>, hosts: &[String]) -> Result<Secret> {
+        let value = Zeroizing::new(value.into());
+        let hosts = hosts.iter().map(|host| host_pattern(host)).collect::<Result<_>>()?;
+        Ok(Secret(Arc::new(Inner { name: name.into(), value, hosts })))
+    }
+
+    /// The credential's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The hosts it may be sent to, as the credential lists them.
+    #[must_use]
+    pub fn hosts(&self) -> &[String] {
+        &self.0.hosts
+    }
+
+    /// Whether it may be sent to `host`.
+    #[must_use]
+    pub fn fits(&self, host: &str) -> bool {
+        let host = normal_host(host);
+        self.0.hosts.iter().any(|pattern| covers(pattern, &host))
+    }
+
+    /// The value itself, for a request that is about to be sent. Nobody else asks for it: a test of the house holds that.
+    #[must_use]
+    pub(crate) fn expose(&self) -> &str {
+        &self.0.value
+    }
+
+    /// `text` without the value, however it is written there: see [`Redactor`].
+    #[must_use]
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        Redactor::of([self]).text(text)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// Takes the values of some secrets out of texts: as they are, as a URL or a form writes them, inside JSON, in base64.
+#[derive(Default)]
+pub struct Redactor {
+    /// The longest first, so that one which holds another is taken whole.
+    forms: Vec<Zeroizing<String>>,
+}
+
+impl Redactor {
+    /// For these secrets.
+    pub fn of<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
+        let mut redactor = Redactor::default();
+        secrets.into_iter().for_each(|secret| redactor.add(secret.expose()));
+        redactor
+    }
+
+    /// Also takes out `value`, such as a password together with its user name. One of fewer than 4 bytes is left alone.
+    pub fn add(&mut self, value: &str) {
+        if value.len() < SHORTEST {
+            return;
+        }
+        let mut add = |form: String| {
+            let form = Zeroizing::new(form);
+            if !self.forms.contains(&form) {
+                self.forms.push(form);
+            }
+        };
+        add(value.to_owned());
+        let percent: String = value.bytes().map(percent_encoded).collect();
+        add(percent.to_ascii_lowercase());
+        add(percent);
+        add(url::form_urlencoded::byte_serialize(value.as_bytes()).collect());
+        let json = serde_json::Value::from(value).to_string();
+        add(json[1..json.len() - 1].to_owned());
+        for engine in [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD] {
+            add(engine.encode(value));
+        }
+        self.forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    }
+
+    /// Whether there is nothing to look for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.forms.is_empty()
+    }
+
+    /// `text` with [`HIDDEN`] where a value was.
+    #[must_use]
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut out = Cow::Borrowed(text);
+        for form in self.forms.iter().filter(|form| text.contains(form.as_str())) {
+            out = Cow::Owned(out.replace(form.as_str(), HIDDEN));
+        }
+        out
+    }
+
+    /// As [`Redactor::text`], for bytes in any charset that writes ASCII as ASCII.
+    #[must_use]
+    pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        self.forms.iter().fold(bytes, |bytes, form| replaced(bytes, form.as_bytes()))
+    }
+}
+
+fn percent_encoded(byte: u8) -> String {
+    if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+        char::from(byte).to_string()
+    } else {
+        format!("%{byte:02X}")
+    }
+}
+
+fn replaced(bytes: Vec<u8>, form: &[u8]) -> Vec<u8> {
+    let finder = |from: &[u8]| from.windows(form.len()).position(|window| window == form);
+    let Some(mut at) = finder(&bytes) else { return bytes };
+    let (mut out, mut rest) = (Vec::with_capacity(bytes.len()), bytes.as_slice());
+    loop {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(HIDDEN.as_bytes());
+        rest = &rest[at + form.len()..];
+        match finder(rest) {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// The refusal of a request that would carry `secret` to a host that its credential does not name.
+#[must_use]
+pub fn misplaced(secret: &Secret, host: &str) -> Error {
+    let name = secret.name();
+    Error::denied(format!("the credential `{name}` may not be sent to `{host}`"))
+        .with_user_action(format!("let the credential `{name}` be sent to `{host}`"))
+        .hint("only the hosts that the credential names get it, at every redirect too")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn secret(value: &str, hosts: &[&str]) -> Secret {
+        Secret::new("weather", value, &hosts.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn a_secret_goes_to_the_hosts_of_its_credential_only() {
+        let secret = secret("abcdef", &["api.example.org", "*.example.net", "127.0.0.1", "[::1]"]);
+        for (host, fits) in [
+            ("api.example.org", true),
+            ("API.example.org.", true),
+            ("example.org", false),
+            ("x.api.example.org", false),
+            ("api.example.org.evil.com", false),
+            ("a.example.net", true),
+            ("example.net", false),
+            ("badexample.net", false),
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("", false),
+        ] {
+            assert_eq!(secret.fits(host), fits, "{host}");
+        }
+        assert!(!self::secret("abcdef", &[]).fits("api.example.org"));
+        assert!(Secret::new("w", "v", &["https://x".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_secret_shows_its_value_in_no_text() {
+        let secret = secret("pa ss/\"w+rd", &[]);
+        assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "Secret Secret Some(Secret)");
+        assert_eq!(secret.redact("nothing here"), "nothing here");
+        for shown in [
+            "pa ss/\"w+rd".to_owned(),
+            "pa%20ss%2F%22w%2Brd".to_owned(),
+            "pa%20ss%2f%22w%2brd".to_owned(),
+            "pa+ss%2F%22w%2Brd".to_owned(),
+            "pa ss/\\\"w+rd".to_owned(),
+            STANDARD.encode("pa ss/\"w+rd"),
+            URL_SAFE_NO_PAD.encode("pa ss/\"w+rd"),
+        ] {
+            assert_eq!(secret.redact(&format!("a={shown}&b")), "a=***&b", "{shown}");
+            let redactor = Redactor::of([&secret]);
+            assert_eq!(redactor.bytes(format!("{shown}{shown}.").into_bytes()), b"******.", "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_value_too_short_to_be_told_from_other_text_is_not_looked_for() {
+        assert_eq!(secret("a", &[]).redact("banana"), "banana");
+        assert!(Redactor::of([&secret("abc", &[])]).is_empty());
+    }
+}
