@@ -2,7 +2,6 @@
 
 use super::error::{Error, Result, io};
 use etcetera::BaseStrategy;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Where everything of one installation lives. Cheap enough to clone; getters build paths and touch no disk.
@@ -17,22 +16,55 @@ impl Paths {
     ///
     /// # Errors
     /// When there is no working directory to start from, or no home folder to end at.
-    #[expect(clippy::disallowed_methods, reason = "the root may be named by the environment")]
     pub fn find(explicit: Option<PathBuf>) -> Result<Paths> {
-        let from_env = std::env::var_os("LAPIDARY_ROOT");
+        let from_env = from_environment();
         let here = std::env::current_dir().ok();
         let data = etcetera::choose_base_strategy().ok().map(|base| base.data_dir());
         Paths::choose(explicit, from_env, here.as_deref(), data)
     }
 
+    /// As [`Paths::find`], for what makes no workshop. A folder that somebody named has to be one already: a slip of the
+    /// fingers would open an empty workshop, and all that is in the real one would seem to be gone. The place in the data folder is
+    /// made on first use.
+    ///
+    /// # Errors
+    /// As [`Paths::find`], and `not_found` for a named folder that is not there or holds nothing of ours.
+    pub fn find_existing(explicit: Option<PathBuf>) -> Result<Paths> {
+        let by = if explicit.is_some() { Some("--root") } else { from_environment().map(|_| ROOT) };
+        let paths = Paths::find(explicit)?;
+        match by {
+            Some(by) if !paths.is_workshop() => Err(paths.no_workshop(by)),
+            _ => Ok(paths),
+        }
+    }
+
+    /// Whether the root holds anything of ours.
+    #[must_use]
+    pub fn is_workshop(&self) -> bool {
+        [self.user(), self.scripts(), self.stdlib()].iter().any(|folder| folder.is_dir())
+    }
+
+    fn no_workshop(&self, by: &str) -> Error {
+        let root = self.root.display();
+        let what = match std::fs::metadata(&self.root) {
+            Err(_) => format!("there is no folder `{root}`"),
+            Ok(found) if found.is_dir() => {
+                format!("`{root}` is no workshop: it holds neither user/ nor scripts/ nor stdlib/")
+            }
+            Ok(_) => format!("`{root}` is no folder"),
+        };
+        Error::not_found(format!("{what}, and {by} names it as the root"))
+            .hint(format!("look at what {by} says; to make a workshop there: lapidary new <tool>, or lapidary serve"))
+    }
+
     fn choose(
         explicit: Option<PathBuf>,
-        from_env: Option<OsString>,
+        from_env: Option<PathBuf>,
         here: Option<&Path>,
         data: Option<PathBuf>,
     ) -> Result<Paths> {
         let chosen = explicit
-            .or_else(|| from_env.filter(|value| !value.is_empty()).map(PathBuf::from))
+            .or(from_env)
             .or_else(|| here.and_then(workshop_above))
             .or_else(|| data.map(|folder| folder.join("lapidary")))
             .ok_or_else(|| Error::not_found("no root folder: there is no home folder").hint("give --root DIR"))?;
@@ -187,6 +219,14 @@ impl Paths {
     }
 }
 
+/// The variable that may name the root.
+const ROOT: &str = "LAPIDARY_ROOT";
+
+#[expect(clippy::disallowed_methods, reason = "the root may be named by the environment")]
+fn from_environment() -> Option<PathBuf> {
+    std::env::var_os(ROOT).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 fn workshop_above(here: &Path) -> Option<PathBuf> {
     here.ancestors()
         .find(|folder| {
@@ -242,16 +282,33 @@ mod tests {
         let deep = shop.join("user/tools/deep");
         fs::create_dir_all(&deep).unwrap();
         fs::create_dir_all(shop.join("stdlib")).unwrap();
-        let env = || Some(OsString::from("/from/env"));
+        let env = || Some(PathBuf::from("/from/env"));
         let data = || Some(PathBuf::from("/data"));
         let root = |paths: Result<Paths>| paths.unwrap().root().to_path_buf();
         assert_eq!(root(Paths::choose(Some("/x".into()), env(), Some(&deep), data())), Path::new("/x"));
         assert_eq!(root(Paths::choose(None, env(), Some(&deep), data())), Path::new("/from/env"));
         assert_eq!(root(Paths::choose(None, None, Some(&deep), data())), shop);
-        assert_eq!(root(Paths::choose(None, Some("".into()), Some(&shop), data())), shop);
         assert_eq!(root(Paths::choose(None, None, Some(dir.path()), data())), Path::new("/data/lapidary"));
         let e = Paths::choose(None, None, None, None).unwrap_err();
         assert!(e.hint_text().unwrap().contains("--root"), "{e}");
+    }
+
+    #[test]
+    fn a_named_root_that_is_no_workshop_is_told_from_one_that_is() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("file"), "").unwrap();
+        fs::create_dir_all(dir.path().join("empty")).unwrap();
+        for (name, word) in [("nowhere", "there is no folder"), ("empty", "is no workshop"), ("file", "is no folder")] {
+            let e = Paths::find_existing(Some(dir.path().join(name))).unwrap_err();
+            assert_eq!(e.kind(), Kind::NotFound);
+            assert!(e.message().contains(word) && e.message().contains(name) && e.message().contains("--root"), "{e}");
+            assert!(e.hint_text().unwrap().contains("lapidary new"), "{e}");
+        }
+        for (root, mark) in [("a", "user"), ("b", "scripts"), ("c", "stdlib")] {
+            fs::create_dir_all(dir.path().join(root).join(mark)).unwrap();
+            Paths::find_existing(Some(dir.path().join(root))).unwrap();
+        }
+        assert!(!dir.path().join("nowhere").exists());
     }
 
     #[test]

@@ -60,6 +60,14 @@ impl Stop {
         )
     }
 
+    /// The error alone.
+    #[must_use]
+    pub fn into_error(self) -> Error {
+        match self {
+            Stop::Failed(e) | Stop::Usage(e) | Stop::NoHost(e) => e,
+        }
+    }
+
     /// The error and the exit code.
     #[must_use]
     pub fn parts(&self) -> (&Error, u8) {
@@ -86,6 +94,14 @@ impl Context {
         Paths::find(self.root.clone()).map_err(Stop::NoHost)
     }
 
+    /// As [`Context::paths`], for a command that makes no workshop: a root that was named has to be one.
+    ///
+    /// # Errors
+    /// [`Stop::NoHost`] when there is no root to be found, or the named one is no workshop.
+    pub fn workshop(&self) -> Result<Paths, Stop> {
+        Paths::find_existing(self.root.clone()).map_err(Stop::NoHost)
+    }
+
     /// A builder for this root.
     #[must_use]
     pub fn builder(&self) -> HostBuilder {
@@ -100,6 +116,7 @@ impl Context {
     /// # Errors
     /// [`Stop::NoHost`].
     pub fn host(&self) -> Result<Host, Stop> {
+        self.workshop()?;
         self.builder().watching(Watching::Off).brief().start().map_err(Stop::NoHost)
     }
 
@@ -108,6 +125,7 @@ impl Context {
     /// # Errors
     /// [`Stop::NoHost`].
     pub fn calling_host(&self) -> Result<Host, Stop> {
+        self.workshop()?;
         self.builder().watching(Watching::Off).brief().keep_history().start().map_err(Stop::NoHost)
     }
 

@@ -21,7 +21,7 @@ impl Definitions {
     pub(super) fn run(&self, cx: &Context) -> Done {
         let out = match &self.out {
             Some(out) => out.clone(),
-            None => cx.paths()?.user().join("definitions"),
+            None => cx.workshop()?.user().join("definitions"),
         };
         std::fs::create_dir_all(&out).map_err(|e| io(format_args!("cannot make `{}`", out.display()), &e))?;
         let files = docs::definitions(&crate::host::all());

@@ -1,6 +1,6 @@
 //! `doctor`: what is wrong with this installation, and how to mend it. It changes nothing.
 
-use super::context::{Context, Done, Verdict};
+use super::context::{Context, Done, Stop, Verdict};
 use super::print;
 use crate::app::Host;
 use crate::base::event::{Bus, Event};
@@ -62,10 +62,10 @@ impl Doctor {
     pub(super) fn run(&self, cx: &Context) -> Done {
         let mut found = Findings::default();
         let paths = cx.paths()?;
-        found.ok("root", format!("{} ({})", paths.root().display(), chosen_by(cx, &paths)));
-        // The folders are made by any command; where they cannot be, nothing else can be said.
-        match paths.ensure() {
+        // The folders of a workshop are made by any command; where they cannot be, nothing else can be said.
+        match cx.workshop().map_err(Stop::into_error).and_then(|paths| paths.ensure()) {
             Ok(()) => {
+                found.ok("root", format!("{} ({})", paths.root().display(), chosen_by(cx, &paths)));
                 writable(&paths, &mut found);
                 leftovers(&paths, &mut found);
                 if let (_, Some(e)) = crate::config::read(&paths) {

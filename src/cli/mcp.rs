@@ -20,6 +20,7 @@ pub struct Mcp {
 
 impl Mcp {
     pub(super) fn run(&self, cx: &Context) -> Done {
+        cx.workshop()?;
         let lasting = cx.lasting_host()?;
         let host = &lasting.host;
         doors::mcp(host, &McpOptions { chat: self.chat.clone(), toolset: self.toolset.clone() })

@@ -174,9 +174,7 @@ fn refuse(e: &clap::Error) -> ExitCode {
         _ => None,
     };
     if is_json {
-        let text = e.to_string();
-        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let error = later.clone().unwrap_or_else(|| Error::invalid(first).hint("lapidary --help"));
+        let error = later.clone().unwrap_or_else(|| usage_error(&e.to_string()));
         print::json(&print::failure_json(&error));
     }
     match later {
@@ -186,6 +184,17 @@ fn refuse(e: &clap::Error) -> ExitCode {
         }
     }
     ExitCode::from(2)
+}
+
+/// What the parser of the words prints for people, as one error: its first paragraph says what is wrong, its tips what to do.
+fn usage_error(printed: &str) -> Error {
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut paragraphs = printed.split("\n\n");
+    let message = one_line(paragraphs.next().unwrap_or_default().trim_start_matches("error: "));
+    let tips: Vec<String> =
+        paragraphs.flat_map(str::lines).filter_map(|l| l.trim().strip_prefix("tip: ")).map(one_line).collect();
+    let hint = if tips.is_empty() { "lapidary --help".to_owned() } else { tips.join("; ") };
+    Error::invalid(message).hint(hint)
 }
 
 #[cfg(test)]

@@ -23,12 +23,12 @@ enum What {
         /// The plugin
         plugin: Option<String>,
     },
-    /// One setting's value
+    /// One setting's value; without a key, all of them
     Get {
         /// The plugin
         plugin: String,
         /// The setting
-        key: String,
+        key: Option<String>,
     },
     /// Change a setting; nothing is saved when the tools would break under it
     Set {
@@ -59,9 +59,9 @@ impl Settings {
     pub(super) fn run(&self, cx: &Context) -> Done {
         let host = cx.host()?;
         match &self.what {
-            What::List { plugin: Some(plugin) } => list(&host, plugin, cx),
+            What::List { plugin: Some(plugin) } | What::Get { plugin, key: None } => list(&host, plugin, cx),
             What::List { plugin: None } => overview(&host, cx),
-            What::Get { plugin, key } => get(&host, plugin, key, cx),
+            What::Get { plugin, key: Some(key) } => get(&host, plugin, key, cx),
             What::Set { plugin, key, value, preview } => {
                 let view = view(&host, plugin)?;
                 let mut patch = Map::new();

@@ -26,7 +26,7 @@ impl Test {
         if self.update {
             return Err(Stop::not_yet("`--update`"));
         }
-        let mut options = Options::new(cx.paths()?);
+        let mut options = Options::new(cx.workshop()?);
         options.paths.clone_from(&self.paths);
         if cx.json {
             let report = trial::run(&options, &mut |_| {})?;

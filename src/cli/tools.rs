@@ -2,6 +2,7 @@
 
 use super::context::{Context, Done, Stop, Verdict};
 use super::print::{self, Table};
+use crate::app::Host;
 use crate::tool::registry::LiveTool;
 use crate::tool::spec::{Locality, SideEffect};
 use crate::tool::tokens;
@@ -39,6 +40,10 @@ impl Tools {
         }
         if shown.is_empty() {
             print::line("No tools. Write one: lapidary new greet");
+            if !unseen.is_empty() {
+                print::line(unseen_words(unseen.len()));
+            }
+            tell_broken(&host);
             return Ok(Verdict::Good);
         }
         let mut table = Table::new(&["TOOL", "PLUGIN", "CATEGORY", "TOKENS", "FLAGS", "WHAT IT DOES"]).right(3);
@@ -58,18 +63,24 @@ impl Tools {
         }
         print::line(table.render(0));
         let shown_tokens = format!("{}, about {} tokens", print::count(shown.len(), "tool"), print::grouped(total));
-        let rest = if self.all || unseen.is_empty() {
-            String::new()
-        } else {
-            format!("; {} more with --all (hidden, or off by a setting)", unseen.len())
-        };
+        let rest =
+            if self.all || unseen.is_empty() { String::new() } else { format!("; {}", unseen_words(unseen.len())) };
         print::line(format_args!("\n{shown_tokens}{rest}"));
-        let failed = host.plugins().statuses().into_iter().filter(|s| !s.diagnostics.is_empty()).count();
-        if failed > 0 {
-            let verb = if failed == 1 { "has" } else { "have" };
-            print::note(format_args!("{} {verb} errors: lapidary info", print::count(failed, "plugin")));
-        }
+        tell_broken(&host);
         Ok(Verdict::Good)
+    }
+}
+
+fn unseen_words(count: usize) -> String {
+    format!("{count} more with --all (hidden, or off by a setting)")
+}
+
+/// What a list does not show must not look as if it were not there.
+fn tell_broken(host: &Host) {
+    let failed = host.plugins().statuses().into_iter().filter(|s| !s.diagnostics.is_empty()).count();
+    if failed > 0 {
+        let verb = if failed == 1 { "has" } else { "have" };
+        print::note(format_args!("{} {verb} errors: lapidary info", print::count(failed, "plugin")));
     }
 }
 

@@ -147,6 +147,71 @@ fn no_root_is_three() {
 }
 
 #[test]
+fn a_mistyped_root_is_an_error_and_makes_no_workshop() {
+    let sh = Shell::new();
+    let typo = sh.path("typo");
+    let reading: [&[&str]; 17] = [
+        &["tools"],
+        &["call", "x"],
+        &["info"],
+        &["check"],
+        &["test"],
+        &["settings", "list"],
+        &["enable", "x"],
+        &["disable", "x"],
+        &["reload", "x"],
+        &["grant", "x", "SPEND"],
+        &["revoke", "x", "SPEND"],
+        &["history", "x"],
+        &["rollback", "x"],
+        &["mcp"],
+        &["definitions"],
+        &["info", "x"],
+        &["settings", "get", "x", "y"],
+    ];
+    for words in reading {
+        for by_environment in [false, true] {
+            let mut command = program();
+            if by_environment {
+                command.env("LAPIDARY_ROOT", &typo).args(words);
+            } else {
+                command.arg("--root").arg(&typo).args(words);
+            }
+            ran(command, b"").ends(3).complains("there is no folder").complains("lapidary new");
+            assert!(!typo.exists(), "{words:?}");
+        }
+    }
+    let mut doctor = program();
+    doctor.arg("--root").arg(&typo).arg("doctor");
+    ran(doctor, b"").ends(1).says("there is no folder");
+    assert!(!typo.exists());
+    let mut new = program();
+    new.arg("--root").arg(&typo).args(["new", "greet"]);
+    ran(new, b"").ends(0);
+    let mut tools = program();
+    tools.arg("--root").arg(&typo).arg("tools");
+    ran(tools, b"").ends(0).says("greet");
+}
+
+#[test]
+fn wrong_usage_for_programs_is_told_whole() {
+    let sh = Shell::new();
+    let rows: [(&[&str], &str); 4] = [
+        (&["settings", "set", "q", "--json"], "<KEY> <VALUE>"),
+        (&["tools", "--nope", "--json"], "--nope"),
+        (&["new", "x", "--form", "round", "--json"], "documented"),
+        (&["tols", "--json"], "tols"),
+    ];
+    for (words, part) in rows {
+        let shown = sh.run(words).ends(2).json();
+        let message = shown["error"]["message"].as_str().unwrap();
+        assert!(message.contains(part) && !message.contains('\n') && !message.ends_with(':'), "{message:?}");
+    }
+    let shown = sh.run(&["tols", "--json"]).ends(2).json();
+    assert!(shown["error"]["hint"].as_str().unwrap().contains("tools"), "{shown}");
+}
+
+#[test]
 fn the_root_comes_from_the_option_then_the_environment_then_the_folders_above() {
     let sh = bench();
     let deep = sh.path("user/tools");
@@ -329,6 +394,21 @@ fn settings_go_through_the_transaction() {
     sh.run(&["settings", "reset", "dice", "lable"]).ends(1);
     sh.run(&["settings", "reset", "dice"]).ends(0);
     assert_eq!(sh.run(&["settings", "list", "dice", "--json"]).ends(0).json()["stored"], json!([]));
+}
+
+#[test]
+fn settings_get_without_a_key_tells_them_all() {
+    let sh = bench();
+    let all = sh.run(&["settings", "get", "painter"]).ends(0);
+    assert_eq!(all.out, sh.run(&["settings", "list", "painter"]).ends(0).out);
+    sh.run(&["settings", "get", "nobody"]).ends(1);
+}
+
+#[test]
+fn where_no_tool_is_live_what_is_broken_is_told() {
+    let sh = Shell::new();
+    sh.write("user/tools/dice.rhai", "fn roll(");
+    sh.run(&["tools"]).ends(0).says("No tools").complains("1 plugin has errors: lapidary info");
 }
 
 #[test]
