@@ -43,6 +43,7 @@ fn element(element: Element) -> Dynamic {
 mod api {
     use super::{element, link, room};
     use crate::host::argument::Options;
+    use crate::script::control;
     use crate::script::ctx::{OrRaise, Res};
     use crate::service::{html, text};
     #[allow(clippy::wildcard_imports)] // what the macro's own code names
@@ -115,7 +116,7 @@ mod api {
     /// ```
     #[rhai_fn(return_raw)]
     pub fn select(call: NativeCallContext, html: &str, css: &str) -> Res<Array> {
-        let found = room(html).and_then(|()| html::select(html, css)).or_raise(&call)?;
+        let found = room(html).and_then(|()| html::select(html, css, &control::check)).or_raise(&call)?;
         Ok(found.into_iter().map(element).collect())
     }
 }

@@ -3,6 +3,7 @@
 use crate::base::error::Result;
 use crate::script::control;
 use crate::script::module::HostModule;
+use crate::service::text::GoOn;
 use rhai::{Array, Dynamic};
 
 /// The module.
@@ -32,12 +33,12 @@ impl TextBuilder {
 }
 
 /// Texts as an array, asking the memory budget first.
-fn list(text: &str, pieces: impl FnOnce(&str) -> Vec<String>) -> Result<Array> {
+fn list(text: &str, pieces: fn(&str, &GoOn) -> Result<Vec<String>>) -> Result<Array> {
     // A piece takes at least two bytes of the text, with what parts it from the next.
     control::reserve(
         (text.len() / 2 + 1).saturating_mul(size_of::<Dynamic>() + 48).min(text.len().saturating_mul(48)),
     )?;
-    Ok(pieces(text).into_iter().map(Dynamic::from).collect())
+    Ok(pieces(text, &control::check)?.into_iter().map(Dynamic::from).collect())
 }
 
 #[rhai::plugin::export_module]
@@ -158,7 +159,7 @@ mod api {
     #[rhai_fn(return_raw)]
     pub fn slug(call: NativeCallContext, text: &str) -> Res<String> {
         control::reserve(text.len()).or_raise(&call)?;
-        Ok(text::slug(text))
+        text::slug(text, &control::check).or_raise(&call)
     }
 
     /// How alike two texts are, from 0.0 (nothing in common) to 1.0 (the same but for case and spacing): one minus the edit
@@ -168,8 +169,9 @@ mod api {
     /// assert_eq(text::fuzzy("Kitchen  light", "kitchen light"), 1.0);
     /// assert(text::fuzzy("kitchen", "kitten") > text::fuzzy("kitchen", "garage"), "the nearer name wins");
     /// ```
-    pub fn fuzzy(a: &str, b: &str) -> f64 {
-        text::fuzzy(a, b)
+    #[rhai_fn(return_raw)]
+    pub fn fuzzy(call: NativeCallContext, a: &str, b: &str) -> Res<f64> {
+        text::fuzzy(a, b, &control::check).or_raise(&call)
     }
 
     /// The text with line ends so that no line is wider than `width` characters. Lines break at white space; a longer word is
@@ -184,6 +186,6 @@ mod api {
     pub fn wrap(call: NativeCallContext, text: &str, width: i64) -> Res<String> {
         let width = argument::count(width - 1, "width - 1").or_raise(&call)? + 1;
         control::reserve(text.len().saturating_mul(2)).or_raise(&call)?;
-        Ok(text::wrap(text, width))
+        text::wrap(text, width, &control::check).or_raise(&call)
     }
 }

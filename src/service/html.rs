@@ -97,14 +97,26 @@ pub fn links(html: &str, base: Option<&str>) -> Result<Vec<Link>> {
 /// The elements that a CSS selector finds, in order, at most [`MAX_ELEMENTS`].
 ///
 /// # Errors
-/// `too_large` past [`MAX`], `invalid_arguments` for a selector that is none.
-pub fn select(html: &str, css: &str) -> Result<Vec<Element>> {
+/// `too_large` past [`MAX`], `invalid_arguments` for a selector that is none; those of `go_on`, which is asked again and again.
+pub fn select(html: &str, css: &str, go_on: &dyn Fn() -> Result<()>) -> Result<Vec<Element>> {
     let page = tidied(html, Purpose::Page)?;
     let wanted = selector(css)?;
     let page = Html::parse_document(&page);
     let mut bytes = 0;
     let mut out = Vec::new();
-    for element in page.select(&wanted).take(MAX_ELEMENTS) {
+    let found: Box<dyn Iterator<Item = Result<ElementRef>>> = if css.contains('~') {
+        // Each element may ask all that stand before it: with many of them that is the square, so it can be ended in between.
+        let elements = page.tree.nodes().filter(|node| node.parent().is_some()).filter_map(ElementRef::wrap);
+        Box::new(elements.filter_map(|element| match go_on() {
+            Ok(()) => wanted.matches(&element).then_some(Ok(element)),
+            Err(e) => Some(Err(e)),
+        }))
+    } else {
+        Box::new(page.select(&wanted).map(Ok))
+    };
+    for element in found.take(MAX_ELEMENTS) {
+        let element = element?;
+        go_on()?;
         let found = Element {
             tag: element.value().name().to_owned(),
             text: folded(element),
@@ -239,6 +251,11 @@ fn is_block(tag: &str) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    fn on() -> Result<()> {
+        Ok(())
+    }
 
     const PAGE: &str = r#"<html><head><title>T</title><style>p { color: red }</style></head><body>
 <h1>Prices</h1><script>alert(1)</script><p>See <a href="/list?x=1">the <b>list</b></a> and <a href="https://b.example/">b</a>.</p>
@@ -274,11 +291,28 @@ mod tests {
 
     #[test]
     fn a_selector_finds_elements_with_their_attributes() {
-        let found = select(PAGE, "a[href^=https]").unwrap();
+        let found = select(PAGE, "a[href^=https]", &on).unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].attributes, [("href".to_owned(), "https://b.example/".to_owned())]);
         assert_eq!((found[0].tag.as_str(), found[0].text.as_str()), ("a", "b"));
-        assert!(select(PAGE, "a[[").is_err());
+        assert!(select(PAGE, "a[[", &on).is_err());
+    }
+
+    #[test]
+    fn a_selector_that_looks_at_all_siblings_finds_the_same_and_can_be_ended() {
+        let page = "<h1>a</h1><p>b</p><i>c</i><p>d</p>";
+        let found = |css| select(page, css, &on).unwrap().into_iter().map(|e| e.text).collect::<Vec<_>>();
+        assert_eq!(found("h1 ~ p"), ["b", "d"]);
+        assert_eq!(found("p ~ p, i"), ["c", "d"]);
+        let asked = Cell::new(0);
+        let few = || {
+            asked.set(asked.get() + 1);
+            if asked.get() > 9 { Err(Error::new(Kind::Cancelled, "enough")) } else { Ok(()) }
+        };
+        let long = "<p>x</p>".repeat(1_000);
+        assert_eq!(select(&long, "i ~ p", &few).unwrap_err().kind(), Kind::Cancelled);
+        asked.set(0);
+        assert_eq!(select(&long, "p", &few).unwrap_err().kind(), Kind::Cancelled);
     }
 
     #[test]

@@ -1,5 +1,34 @@
 //! Working with text by characters, words and lines, without cutting a character in two.
-//! Pure functions; a character here is a Unicode scalar value.
+//! Pure functions; a character here is a Unicode scalar value. What may take long asks now and then whether it is still wanted.
+
+use crate::base::error::Result;
+
+/// Asked every [`STRIDE`] bytes or so; an error ends the work: a deadline, a cancellation.
+pub type GoOn<'a> = dyn Fn() -> Result<()> + 'a;
+
+/// Bytes between two questions: less than a millisecond of work.
+const STRIDE: usize = 64 << 10;
+
+/// Counts what was done, and asks when it is much.
+struct Pace<'a> {
+    go_on: &'a GoOn<'a>,
+    left: usize,
+}
+
+impl<'a> Pace<'a> {
+    fn new(go_on: &'a GoOn<'a>) -> Self {
+        Pace { go_on, left: STRIDE }
+    }
+
+    fn did(&mut self, bytes: usize) -> Result<()> {
+        if let Some(left) = self.left.checked_sub(bytes) {
+            self.left = left;
+            return Ok(());
+        }
+        self.left = STRIDE;
+        (self.go_on)()
+    }
+}
 
 /// The first `max` characters of `text`; what was cut off is shown by an ellipsis, which counts.
 #[must_use]
@@ -15,37 +44,70 @@ pub fn truncate(text: &str, max: usize) -> String {
 }
 
 /// The lines of `text` without their ends (`\n`, `\r\n` or `\r`); a closing line end opens no further line.
-#[must_use]
-pub fn lines(text: &str) -> Vec<String> {
+///
+/// # Errors
+/// Those of `go_on`; so in the functions below.
+pub fn lines(text: &str, go_on: &GoOn) -> Result<Vec<String>> {
+    let mut pace = Pace::new(go_on);
     let mut found = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let end = rest.find(['\n', '\r']).unwrap_or(rest.len());
-        found.push(rest[..end].to_owned());
-        rest = &rest[end..];
-        rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix(['\n', '\r'])).unwrap_or(rest);
+    for line in lines_of(text) {
+        pace.did(line.len() + 1)?;
+        found.push(line.to_owned());
     }
-    found
+    Ok(found)
+}
+
+fn lines_of(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest.find(['\n', '\r']).unwrap_or(rest.len());
+        let (line, after) = rest.split_at(end);
+        rest = after.strip_prefix("\r\n").or_else(|| after.strip_prefix(['\n', '\r'])).unwrap_or(after);
+        Some(line)
+    })
 }
 
 /// The words of `text`: runs of letters and digits, with the apostrophes and hyphens inside them.
-#[must_use]
-pub fn words(text: &str) -> Vec<String> {
-    text.split(|c: char| !(c.is_alphanumeric() || is_mark(c) || matches!(c, '\'' | '’' | '-' | '_')))
-        .map(|word| word.trim_matches(['\'', '’', '-', '_']))
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
+///
+/// # Errors
+/// As [`lines`].
+pub fn words(text: &str, go_on: &GoOn) -> Result<Vec<String>> {
+    let mut pace = Pace::new(go_on);
+    let mut found = Vec::new();
+    for part in text.split(|c: char| !(c.is_alphanumeric() || is_mark(c) || matches!(c, '\'' | '’' | '-' | '_'))) {
+        pace.did(part.len() + 1)?;
+        let word = part.trim_matches(['\'', '’', '-', '_']);
+        if !word.is_empty() {
+            found.push(word.to_owned());
+        }
+    }
+    Ok(found)
 }
 
 /// A name fit for addresses and files: lower-case ASCII letters and digits, single hyphens between; may be empty.
 /// Latin letters lose their marks; letters of other scripts are left out.
-#[must_use]
-pub fn slug(text: &str) -> String {
+///
+/// # Errors
+/// As [`lines`].
+pub fn slug(text: &str, go_on: &GoOn) -> Result<String> {
+    let mut pace = Pace::new(go_on);
     let mut out = String::new();
     let mut gap = false;
     for c in text.chars() {
-        let plain = unmarked(c);
+        pace.did(1)?;
+        let (plain, ascii);
+        let plain = if c.is_ascii_alphanumeric() {
+            ascii = [c.to_ascii_lowercase() as u8];
+            std::str::from_utf8(&ascii).unwrap_or_default()
+        } else if c.is_ascii() {
+            ""
+        } else {
+            plain = unmarked(c);
+            &plain
+        };
         if plain.is_empty() {
             // A combining mark belongs to its letter, an apostrophe to its word.
             gap |= !is_mark(c) && !matches!(c, '\'' | '’');
@@ -55,54 +117,69 @@ pub fn slug(text: &str) -> String {
             out.push('-');
         }
         gap = false;
-        out.push_str(&plain);
+        out.push_str(plain);
     }
-    out
+    Ok(out)
 }
 
 /// How alike two texts are, from 0.0 (nothing in common) to 1.0 (the same but for case and spacing):
 /// one minus the edit distance over the longer length. Texts beyond 2,000 characters are compared by their beginnings.
-#[must_use]
-pub fn fuzzy(a: &str, b: &str) -> f64 {
+///
+/// # Errors
+/// As [`lines`].
+pub fn fuzzy(a: &str, b: &str, go_on: &GoOn) -> Result<f64> {
     const COMPARED: usize = 2_000;
     let (a, b) = (folded(a, COMPARED), folded(b, COMPARED));
     let longer = a.len().max(b.len());
     if longer == 0 {
-        return 1.0;
+        return Ok(1.0);
     }
     #[allow(clippy::cast_precision_loss)] // at most 2,000
-    let share = distance(&a, &b) as f64 / longer as f64;
-    1.0 - share
+    let share = distance(&a, &b, go_on)? as f64 / longer as f64;
+    Ok(1.0 - share)
 }
 
 /// Breaks lines at white space so that none is wider than `width` characters; a longer word is cut.
 /// Existing line ends stay, runs of white space inside a line become one space. A width of 0 counts as 1.
-#[must_use]
-pub fn wrap(text: &str, width: usize) -> String {
+///
+/// # Errors
+/// As [`lines`].
+pub fn wrap(text: &str, width: usize, go_on: &GoOn) -> Result<String> {
     let width = width.max(1);
-    let mut out = Vec::new();
-    for line in lines(text) {
-        let mut current = String::new();
+    let mut pace = Pace::new(go_on);
+    let mut out = String::with_capacity(text.len());
+    for (n, line) in lines_of(text).enumerate() {
+        pace.did(1)?;
+        if n > 0 {
+            out.push('\n');
+        }
+        // Characters in the line that is being set.
         let mut used = 0;
         for word in line.split_whitespace() {
-            let mut characters: Vec<char> = word.chars().collect();
-            if used > 0 && used + 1 + characters.len() > width {
-                out.push(std::mem::take(&mut current));
+            pace.did(word.len() + 1)?;
+            let mut rest = word;
+            let mut left = word.chars().count();
+            if used > 0 && used + 1 + left > width {
+                out.push('\n');
                 used = 0;
             }
-            while characters.len() > width {
-                out.push(characters.drain(..width).collect());
+            while left > width {
+                let cut = rest.char_indices().nth(width).map_or(rest.len(), |(at, _)| at);
+                pace.did(cut + 1)?;
+                out.push_str(&rest[..cut]);
+                out.push('\n');
+                rest = &rest[cut..];
+                left -= width;
             }
             if used > 0 {
-                current.push(' ');
+                out.push(' ');
                 used += 1;
             }
-            used += characters.len();
-            current.extend(characters);
+            out.push_str(rest);
+            used += left;
         }
-        out.push(current);
     }
-    out.join("\n")
+    Ok(out)
 }
 
 fn is_mark(c: char) -> bool {
@@ -161,9 +238,11 @@ fn folded(text: &str, max: usize) -> Vec<char> {
 }
 
 /// Levenshtein's edit distance.
-fn distance(a: &[char], b: &[char]) -> usize {
+fn distance(a: &[char], b: &[char], go_on: &GoOn) -> Result<usize> {
+    let mut pace = Pace::new(go_on);
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
+        pace.did(b.len())?;
         let mut diagonal = row[0];
         row[0] = i + 1;
         for (j, y) in b.iter().enumerate() {
@@ -172,12 +251,19 @@ fn distance(a: &[char], b: &[char]) -> usize {
             row[j + 1] = cost.min(diagonal + 1).min(row[j] + 1);
         }
     }
-    row[b.len()]
+    Ok(row[b.len()])
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::base::error::{Error, Kind};
+    use std::cell::Cell;
+
+    fn on() -> Result<()> {
+        Ok(())
+    }
 
     #[test]
     fn truncating_keeps_whole_characters_and_counts_the_ellipsis() {
@@ -207,7 +293,7 @@ mod tests {
             ("a\n\n", vec!["a", ""]),
             ("\r\r\n", vec!["", ""]),
         ] {
-            assert_eq!(lines(text), want, "{text:?}");
+            assert_eq!(lines(text, &on).unwrap(), want, "{text:?}");
         }
     }
 
@@ -223,7 +309,7 @@ mod tests {
             ("cafe\u{301}s", vec!["cafe\u{301}s"]),
             ("-a- --", vec!["a"]),
         ] {
-            assert_eq!(words(text), want, "{text:?}");
+            assert_eq!(words(text, &on).unwrap(), want, "{text:?}");
         }
     }
 
@@ -244,7 +330,7 @@ mod tests {
             ("Đặng", "dang"),
             ("日本", ""),
         ] {
-            assert_eq!(slug(text), want, "{text:?}");
+            assert_eq!(slug(text, &on).unwrap(), want, "{text:?}");
         }
     }
 
@@ -261,11 +347,12 @@ mod tests {
             ("grün", "grun", 0.75),
             ("abcd", "ab", 0.5),
         ] {
-            assert!((fuzzy(a, b) - want).abs() < 1e-9, "{a:?} {b:?}: {}", fuzzy(a, b));
-            assert!((fuzzy(a, b) - fuzzy(b, a)).abs() < 1e-9);
+            let (there, back) = (fuzzy(a, b, &on).unwrap(), fuzzy(b, a, &on).unwrap());
+            assert!((there - want).abs() < 1e-9, "{a:?} {b:?}: {there}");
+            assert!((there - back).abs() < 1e-9);
         }
         let long = "x".repeat(1_000_000);
-        assert!((fuzzy(&long, &long) - 1.0).abs() < 1e-9);
+        assert!((fuzzy(&long, &long, &on).unwrap() - 1.0).abs() < 1e-9);
     }
 
     #[test]
@@ -282,7 +369,35 @@ mod tests {
             ("abc", 0, "a\nb\nc"),
             ("aa bb cc", 5, "aa bb\ncc"),
         ] {
-            assert_eq!(wrap(text, width), want, "{text:?} at {width}");
+            assert_eq!(wrap(text, width, &on).unwrap(), want, "{text:?} at {width}");
         }
+    }
+
+    #[test]
+    fn long_work_ends_soon_after_it_is_no_longer_wanted() {
+        let asked = Cell::new(0);
+        let twice = || {
+            asked.set(asked.get() + 1);
+            if asked.get() > 2 { Err(Error::new(Kind::Cancelled, "enough")) } else { Ok(()) }
+        };
+        let texts = ["x".repeat(2 << 20), "a ".repeat(1 << 20), "é".repeat(1 << 20), "\n".repeat(1 << 20)];
+        for text in &texts {
+            let works: [(&str, &dyn Fn() -> Result<()>); 5] = [
+                ("slug", &|| slug(text, &twice).map(drop)),
+                ("wrap", &|| wrap(text, 1, &twice).map(drop)),
+                ("wide", &|| wrap(text, 80, &twice).map(drop)),
+                ("words", &|| words(text, &twice).map(drop)),
+                ("lines", &|| lines(text, &twice).map(drop)),
+            ];
+            for (name, work) in works {
+                asked.set(0);
+                // A text that is one word or one line is a single step for those who look for the next.
+                let is_one_step =
+                    name == "words" && !text.contains([' ', '\n']) || name == "lines" && !text.contains('\n');
+                assert_eq!(work().is_ok(), is_one_step, "{name} of {:.2}", text);
+            }
+        }
+        asked.set(0);
+        assert!(fuzzy(&texts[0], &texts[2], &twice).is_err());
     }
 }

@@ -14,8 +14,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Compiled program of one pattern, and each lazy automaton's cache: 1 MiB each.
 const SIZE_LIMIT: usize = 1 << 20;
-/// Most states times bytes that the slow machine may have before it: some seconds at worst.
-const MAX_WORK: usize = 500_000_000;
+/// Most states times bytes that the slow machine may have before it: a second or two at worst, which is what a deadline may be
+/// passed by.
+const MAX_WORK: usize = 100_000_000;
 /// Depth of nested groups.
 const NEST_LIMIT: u32 = 100;
 
@@ -259,6 +260,16 @@ mod tests {
         let mut text = "1".repeat(3001);
         text.push('x');
         assert_eq!(pattern.find_from(&text, 0).unwrap().map(|s| s.range()), Some(0..3002));
+    }
+
+    #[test]
+    fn groups_of_a_match_that_is_megabytes_long_are_refused_and_the_match_is_not() {
+        let pattern = Pattern::compile("(x+)(x+)(x+)$").unwrap();
+        let text = "x".repeat(20_000_000);
+        let span = pattern.find_from(&text, 0).unwrap().unwrap();
+        assert_eq!(pattern.captures_of(&text, span).unwrap_err().kind(), Kind::TooLarge);
+        let span = pattern.find_from(&text[..1000], 0).unwrap().unwrap();
+        assert_eq!(pattern.captures_of(&text[..1000], span).unwrap().get_group(1).unwrap().range(), 0..998);
     }
 
     #[test]
