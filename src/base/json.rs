@@ -114,6 +114,15 @@ pub fn parse_unique(text: &str) -> Result<Value, ParseError> {
     Parser::after_bom(text, Keys::Unique).document()
 }
 
+/// As [`parse`], but an object that has a key twice is an error. For what strangers send: of two values under one key, who checks
+/// and who acts may each take another.
+///
+/// # Errors
+/// As [`parse_unique`].
+pub fn parse_untrusted(text: &str) -> Result<Value, ParseError> {
+    Parser::new(text, Keys::Unique).document()
+}
+
 fn utf8(bytes: &[u8]) -> Result<&str, ParseError> {
     std::str::from_utf8(bytes).map_err(|e| {
         let good = String::from_utf8_lossy(&bytes[..e.valid_up_to()]).into_owned();
@@ -719,6 +728,8 @@ mod tests {
         assert_eq!((e.offset, e.path.as_str()), (25, "x"));
         assert!(e.message.contains("\"name\""), "{e}");
         assert!(parse_unique(r#"{"a":{"k":1},"b":{"k":1}}"#).is_ok());
+        assert_eq!(parse_untrusted(text).unwrap_err(), e);
+        assert!(parse_untrusted("\u{feff}{}").is_err());
     }
 
     #[test]

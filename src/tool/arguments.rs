@@ -26,8 +26,8 @@ pub(super) struct Compiled {
 /// Reads the arguments of a call as a model or a program wrote them. Nothing, blank and `null` are no arguments.
 ///
 /// # Errors
-/// `too_large` beyond [`MAX_TEXT`]; `invalid_arguments` for text that is no JSON (with offset and excerpt; retryable where it is
-/// cut off) and for JSON that is no object.
+/// `too_large` beyond [`MAX_TEXT`]; `invalid_arguments` for text that is no JSON or has a key twice (with offset and excerpt; retryable
+/// where it is cut off) and for JSON that is no object.
 pub fn parse(text: &str) -> Result<Map<String, Value>, Error> {
     if text.len() > MAX_TEXT {
         return Err(too_large(format!("the arguments are {} bytes of JSON; the most is {MAX_TEXT}", text.len())));
@@ -35,7 +35,7 @@ pub fn parse(text: &str) -> Result<Map<String, Value>, Error> {
     if text.trim().is_empty() {
         return Ok(Map::new());
     }
-    let value = json::parse(text).map_err(|e| {
+    let value = json::parse_untrusted(text).map_err(|e| {
         let what = if e.truncated { "arguments are truncated" } else { "arguments are not valid JSON" };
         let error = Error::invalid(format!("{what}: {e}")).with_retryable(e.truncated);
         error.hint(if e.truncated { "send the whole call again" } else { "send the arguments as one JSON object" })

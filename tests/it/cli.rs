@@ -308,6 +308,7 @@ fn arguments_that_make_no_sense_are_refused_exactly_and_nothing_runs() {
         (deep.as_str(), "nest"),
         ("{\"sides\": \"many\"}", "sides"),
         ("{\"sides\": 1.5}", "sides"),
+        ("{\"sides\": 20, \"sides\": 6}", "byte 14"),
         ("{\"faces\": 6}", "faces"),
     ];
     for (text, part) in rows {
