@@ -25,8 +25,8 @@ pub fn mcp(host: &Host, options: &McpOptions) -> Result<()> {
 /// without a token of the owner's, `conflict` for an address that is taken.
 #[cfg(feature = "server")]
 pub fn serve(host: &Host, options: &ServeOptions, ready: impl FnOnce(&Opened)) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .thread_name("lapidary-http")
+    // Scripts have threads of their own. What is left for this one is short, and on one thread no step of a request wakes another.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|e| Error::internal(format!("cannot start the runtime: {e}")))?;

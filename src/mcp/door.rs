@@ -28,6 +28,8 @@ pub(super) struct Door {
     pub(super) list: List,
     pub(super) calls: Calls,
     pub(super) chat: Option<Arc<str>>,
+    #[cfg(feature = "server")]
+    pub(super) sessions: super::direct::Sessions,
     closing: watch::Sender<bool>,
 }
 
@@ -38,6 +40,8 @@ impl Door {
             list: List::new(host, options.toolset.as_deref()),
             calls: Calls::default(),
             chat: options.chat.as_deref().map(Arc::from),
+            #[cfg(feature = "server")]
+            sessions: super::direct::Sessions::default(),
             closing: watch::Sender::new(false),
         })
     }

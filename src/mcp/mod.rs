@@ -1,5 +1,7 @@
 //! The MCP door: tools over standard input and output, and over streamable HTTP. The protocol is the official SDK's.
 
+#[cfg(feature = "server")]
+mod direct;
 mod door;
 mod list;
 mod progress;

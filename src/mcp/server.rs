@@ -30,12 +30,25 @@ const INSTRUCTIONS: &str = "The tools are scripts that their owner edits while y
 change at any time, and you are told when the list changed. A refused call says which argument was wrong, what was expected \
 and shows an example. A long result is cut and names a handle to the rest.";
 
+/// What a session and its calls share.
+pub(super) struct Introduced {
+    pub(super) door: Arc<Door>,
+    /// Who calls, once the client has introduced itself.
+    who: OnceLock<Who>,
+}
+
+impl Introduced {
+    /// Who calls. A client that has not said its name is nobody in particular.
+    pub(super) fn who(&self) -> Who {
+        self.who.get().cloned().unwrap_or_else(|| introduce(&self.door, None))
+    }
+}
+
 /// One session.
 #[derive(Clone)]
 pub(super) struct Session {
     door: Arc<Door>,
-    /// Who calls, once the client has introduced itself.
-    who: Arc<OnceLock<Who>>,
+    introduced: Arc<Introduced>,
     /// The version of the list that the client started from; changes after it are told.
     start: Arc<OnceLock<u64>>,
     following: Arc<AtomicBool>,
@@ -43,24 +56,18 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(door: Arc<Door>) -> Session {
-        Session { door, who: Arc::default(), start: Arc::default(), following: Arc::default() }
+        let introduced = Arc::new(Introduced { door: door.clone(), who: OnceLock::new() });
+        Session { door, introduced, start: Arc::default(), following: Arc::default() }
     }
 
     fn host(&self) -> &Host {
         &self.door.host
     }
 
-    fn introduce(&self, client: Option<&str>) -> Who {
-        let mut who = Who::owner("mcp");
-        who.caller = caller(client.unwrap_or_default()).into();
-        who.chat.clone_from(&self.door.chat);
-        who
-    }
-
     fn who(&self, context: &RequestContext<RoleServer>) -> Who {
-        match self.who.get() {
+        match self.introduced.who.get() {
             Some(who) => who.clone(),
-            None => self.introduce(context.client_info().as_ref().map(|client| client.name.as_str())),
+            None => introduce(&self.door, context.client_info().as_ref().map(|client| client.name.as_str())),
         }
     }
 
@@ -189,6 +196,13 @@ impl Changes {
     }
 }
 
+fn introduce(door: &Door, client: Option<&str>) -> Who {
+    let mut who = Who::owner("mcp");
+    who.caller = caller(client.unwrap_or_default()).into();
+    who.chat.clone_from(&door.chat);
+    who
+}
+
 /// A client's name as a caller's: short, printable, and never that of the owner.
 fn caller(name: &str) -> String {
     let name: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(CALLER).collect();
@@ -201,7 +215,7 @@ fn caller(name: &str) -> String {
 
 /// A call's end as the protocol says it. What names no tool that this door offers is a protocol error; every other failure is a
 /// result that the model reads.
-fn answer(outcome: Outcome, rendered: &Rendered) -> Result<CallToolResult, ErrorData> {
+pub(super) fn answer(outcome: Outcome, rendered: &Rendered) -> Result<CallToolResult, ErrorData> {
     let unknown = outcome.error.as_ref().filter(|e| {
         let nowhere = outcome.plugin.is_empty() && e.kind() == Kind::NotFound;
         nowhere || !rendered.offered.contains(&outcome.tool)
@@ -242,7 +256,7 @@ impl ServerHandler for Session {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let result = self.negotiate_initialize(&request)?;
-        let _ = self.who.set(self.introduce(Some(&request.client_info.name)));
+        let _ = self.introduced.who.set(introduce(&self.door, Some(&request.client_info.name)));
         let _ = self.start.set(self.door.list.current().version);
         context.peer.set_peer_info(request);
         Ok(result)
@@ -251,6 +265,10 @@ impl ServerHandler for Session {
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if self.following.swap(true, Ordering::AcqRel) {
             return;
+        }
+        #[cfg(feature = "server")]
+        if let Some(parts) = context.extensions.get::<http::request::Parts>() {
+            self.door.sessions.add(&parts.headers, &self.introduced);
         }
         let seen = self.start.get().copied().unwrap_or_else(|| self.door.list.current().version);
         let session = self.clone();

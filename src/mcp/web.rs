@@ -1,5 +1,6 @@
 //! MCP over streamable HTTP: one request in, one response or event stream out. Sockets, tokens and addresses are not its affair.
 
+use super::direct::Direct;
 use super::door::{Door, GRACE, Options};
 use super::server::Session;
 use super::wire;
@@ -24,6 +25,7 @@ const IDLE: Duration = Duration::from_secs(3600);
 #[derive(Clone)]
 pub struct Web {
     door: Arc<Door>,
+    manager: Arc<LocalSessionManager>,
     service: StreamableHttpService<Session, LocalSessionManager>,
 }
 
@@ -42,16 +44,26 @@ impl Web {
             .disable_allowed_hosts()
             .with_json_response(true)
             .with_max_request_body_bytes(BODY);
-        Web { door, service: StreamableHttpService::new(sessions, Arc::new(manager), config) }
+        let manager = Arc::new(manager);
+        Web { door, service: StreamableHttpService::new(sessions, manager.clone(), config), manager }
     }
 
     /// Answers one request.
     pub async fn handle(&self, request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
-        let request = request.map(|body| Full::new(wire::prepare(&body).map_or(body, Bytes::from)));
+        let request = request.map(|body| wire::prepare(&body).map_or(body, Bytes::from));
         let door = self.door.clone();
         // A request is under way until its answer has gone out whole; a stream that a client only listens to is not.
         let running = (request.method() == http::Method::POST).then(|| door.enter());
-        self.service.handle(request).await.map(|body| {
+        if let Some(call) = Direct::of(&door.sessions, &request)
+            && self.manager.sessions.read().await.contains_key(call.session())
+        {
+            return call.run().await.map(|body| Full::new(body).boxed());
+        }
+        if let Some(accepted) = door.sessions.cancel(&request) {
+            return accepted.map(|body| Full::new(body).boxed());
+        }
+        door.sessions.heard(request.headers());
+        self.service.handle(request.map(Full::new)).await.map(|body| {
             body.map_frame(move |frame| {
                 let _held = &running;
                 frame.map_data(|data| wire::splice(&data, &door.list.last().json).map_or(data, Bytes::from))

@@ -67,7 +67,7 @@ fn refuse(line: &[u8], error: &serde_json::Error) -> Read {
 }
 
 /// The two requests that come by the thousand, read in one pass. Anything unusual about one is left to the SDK's reader.
-fn frequent(line: &[u8]) -> Option<ClientJsonRpcMessage> {
+pub(super) fn frequent(line: &[u8]) -> Option<ClientJsonRpcMessage> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Message<'a> {

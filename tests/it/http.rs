@@ -358,10 +358,50 @@ fn a_cancelled_call_stops_its_script() {
     let dir = folder(&[("echo", ECHO)]);
     let server = Server::start(dir.path());
     let mut session = server.session();
-    let (id, mut stream) = session.begin("tools/call", "POST", json!({ "name": "forever", "arguments": {} }));
-    line_with(&mut stream, "200 OK");
-    session.tell("notifications/cancelled", json!({ "requestId": id, "reason": "enough" }));
-    server.wait_for("lapidary_call_failures_total{code=\"cancelled\"}", 1.0);
+    // One that wants to hear of progress is answered by a stream; one that does not, by its result alone.
+    for (cancelled, params) in [
+        (1.0, json!({ "name": "forever", "arguments": {}, "_meta": { "progressToken": 1 } })),
+        (2.0, json!({ "name": "forever", "arguments": {} })),
+    ] {
+        let (id, _stream) = session.begin("tools/call", "POST", params);
+        let start = Instant::now();
+        // A notice that overtakes its call finds nothing to stop.
+        while server.metric("lapidary_call_failures_total{code=\"cancelled\"}") < cancelled {
+            assert!(start.elapsed() < PATIENCE, "the script goes on");
+            session.tell("notifications/cancelled", json!({ "requestId": id, "reason": "enough" }));
+        }
+    }
+}
+
+#[test]
+fn a_call_without_progress_is_answered_as_json_and_by_the_same_rules() {
+    let dir = folder(&[("echo", ECHO)]);
+    let server = Server::start(dir.path());
+    let mut session = server.session();
+    let plain = session.post("tools/call", json!({ "name": "echo", "arguments": { "text": "a" } }));
+    assert_eq!(plain.header("content-type"), Some("application/json"), "{plain:?}");
+    let arguments = json!({ "text": "a" });
+    let mut stream =
+        session.post("tools/call", json!({ "name": "echo", "arguments": arguments, "_meta": { "progressToken": 7 } }));
+    assert_eq!(stream.header("content-type"), Some("text/event-stream"), "{stream:?}");
+    assert_eq!(plain.message()["result"], stream.message()["result"]);
+    for params in [
+        json!({ "name": "nothing_of_that_name", "arguments": {} }),
+        json!({ "name": "echo", "arguments": {} }),
+        json!({ "name": "echo", "arguments": { "text": "a", "count": 1.5 } }),
+    ] {
+        let plain = session.post("tools/call", params.clone()).message();
+        let mut long = params;
+        long["_meta"] = json!({ "progressToken": 8 });
+        stream = session.post("tools/call", long);
+        let long = stream.message();
+        assert_eq!((&plain["result"], &plain["error"]), (&long["result"], &long["error"]));
+    }
+    let headers = session.headers();
+    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(server.request("DELETE", "/mcp", &headers, "").status / 100, 2);
+    let gone = session.post("tools/call", json!({ "name": "echo", "arguments": { "text": "a" } }));
+    assert_eq!(gone.status, 404, "{gone:?}");
 }
 
 #[test]
