@@ -130,6 +130,15 @@ impl Generation {
         &self.plugin.name
     }
 
+    /// Lets go of compiled code until it is called; for a start, where most plugins are not called soon or ever.
+    pub fn rest(&mut self) {
+        for file in &mut self.files {
+            if let Some(unit) = Arc::get_mut(&mut file.unit) {
+                unit.program.rest();
+            }
+        }
+    }
+
     /// Its tools, in source order.
     pub fn tools(&self) -> impl Iterator<Item = &Arc<Spec>> {
         self.files.iter().flat_map(|file| file.tools.iter().map(|draft| &draft.spec))
@@ -194,7 +203,9 @@ impl Loader {
         if files.is_empty() && !broken.is_empty() {
             return Err(broken.into_values().flatten().chain(warnings).collect());
         }
-        plugin.grants.store(self.services.grants.effective(&found.name, &declared));
+        if declared != manifest.permissions {
+            plugin.grants.store(self.services.grants.effective(&found.name, &declared));
+        }
         let sources = shelf.taken();
         Ok(Generation {
             plugin,

@@ -137,13 +137,21 @@ impl Inner {
     }
 
     fn text(&self, path: &str) -> Result<Source> {
-        let bytes = self.bytes(path)?;
-        self.keep(path, &bytes);
-        program::decode(&self.display(path), bytes)
+        self.decode(path, &self.display(path), self.bytes(path)?)
     }
 
-    fn keep(&self, key: &str, bytes: &[u8]) {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), bytes.into());
+    /// Text from bytes, which are kept too: in the same memory where they are the text.
+    fn decode(&self, key: &str, shown: &str, bytes: Vec<u8>) -> Result<Source> {
+        let keep = |bytes: Arc<[u8]>| {
+            self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), bytes);
+        };
+        if bytes.starts_with(b"\xEF\xBB\xBF") || std::str::from_utf8(&bytes).is_err() {
+            keep(bytes.as_slice().into());
+            return program::decode(shown, bytes);
+        }
+        let source = program::decode(shown, bytes)?;
+        keep(source.text.clone().into());
+        Ok(source)
     }
 }
 
@@ -167,8 +175,7 @@ impl Library for PluginLibrary {
                         .hint(format!("std has: {}", known.join(" ")))
                 })?
             };
-            inner.keep(key, &bytes);
-            return program::decode(&format!("stdlib/{module}.rhai"), bytes);
+            return inner.decode(key, &format!("stdlib/{module}.rhai"), bytes);
         }
         if matches!(inner.found.location, Location::File(_)) {
             return Err(Error::new(Kind::NotFound, format!("`{key}`: a single-file plugin has no lib/ folder")).hint(

@@ -20,6 +20,7 @@ use rhai::Map;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Rank of tools that the embedding program brings: before every plugin.
@@ -158,7 +159,7 @@ impl Plugins {
         let mut order: Vec<_> = built.into_iter().collect();
         {
             let state = self.state();
-            order.sort_by_key(|(name, ..)| state.entries.get(name).map_or(u32::MAX, |e| e.rank));
+            order.sort_by_cached_key(|(name, ..)| state.entries.get(name).map_or(u32::MAX, |e| e.rank));
         }
         self.commit_many(order);
     }
@@ -307,7 +308,7 @@ impl Plugins {
                 freed |= self.commit_many(vec![(only.clone(), built)]);
             } else {
                 // As they come: one that hangs must not hold up the others.
-                for done in self.build_stream(&mine) {
+                for done in self.build_stream(&mine, Plugins::build_here) {
                     freed |= self.commit_many(vec![done]);
                 }
             }
@@ -354,17 +355,13 @@ impl Plugins {
         self.loader.build(&found, number)
     }
 
-    fn build_stream(self: &Arc<Self>, names: &[Arc<str>]) -> mpsc::IntoIter<(Arc<str>, Built)> {
+    fn build_stream(self: &Arc<Self>, names: &[Arc<str>], build: BuildOne) -> Builds {
+        let queue = Arc::new(Mutex::new(names.iter().rev().cloned().collect::<Vec<_>>()));
         let (tx, rx) = mpsc::channel();
-        for name in names {
-            let (me, name, tx) = (self.clone(), name.clone(), tx.clone());
-            self.pool.submit(move || {
-                let built = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| me.build_here(&name)))
-                    .unwrap_or_else(|_| Err(vec![lost()]));
-                let _ = tx.send((name, built));
-            });
-        }
-        rx.into_iter()
+        let builds = Builds { plugins: self.clone(), build, queue, left: names.len(), tx, rx };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        (0..cores.min(names.len())).for_each(|_| builds.add_thread());
+        builds
     }
 
     fn build_all(self: &Arc<Self>, names: &[Arc<str>]) -> Vec<(Arc<str>, Built)> {
@@ -382,7 +379,14 @@ impl Plugins {
         if !off.is_empty() {
             self.withdraw(&off);
         }
-        self.build_stream(&on).collect()
+        let build = |me: &Plugins, name: &Arc<str>| {
+            let mut built = me.build_here(name);
+            if let Ok(generation) = &mut built {
+                generation.rest();
+            }
+            built
+        };
+        self.build_stream(&on, build).collect()
     }
 
     pub(super) fn stored(&self, name: &str) -> serde_json::Map<String, serde_json::Value> {
@@ -550,4 +554,55 @@ pub enum Switch {
     On,
     /// They cannot.
     Off,
+}
+
+/// How one of many plugins is built.
+type BuildOne = fn(&Plugins, &Arc<str>) -> Built;
+
+/// How long no build may end before another thread joins in: one that hangs must not hold up the others.
+const SLOW: Duration = Duration::from_millis(20);
+
+/// Builds of many plugins as they come. One thread a core, for each brings a stack and a heap of its own.
+struct Builds {
+    plugins: Arc<Plugins>,
+    build: BuildOne,
+    queue: Arc<Mutex<Vec<Arc<str>>>>,
+    left: usize,
+    tx: mpsc::Sender<(Arc<str>, Built)>,
+    rx: mpsc::Receiver<(Arc<str>, Built)>,
+}
+
+impl Builds {
+    fn add_thread(&self) {
+        let (me, queue, tx, build) = (self.plugins.clone(), self.queue.clone(), self.tx.clone(), self.build);
+        self.plugins.pool.submit(move || {
+            loop {
+                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                let Some(name) = next else { return };
+                let built = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| build(&me, &name)))
+                    .unwrap_or_else(|_| Err(vec![lost()]));
+                let _ = tx.send((name, built));
+            }
+        });
+    }
+}
+
+impl Iterator for Builds {
+    type Item = (Arc<str>, Built);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.left > 0 {
+            match self.rx.recv_timeout(SLOW) {
+                Ok(built) => {
+                    self.left -= 1;
+                    return Some(built);
+                }
+                // No thread has it any more: there was none to be had.
+                Err(_) if Arc::strong_count(&self.queue) == 1 => return self.rx.try_recv().ok(),
+                Err(_) if self.queue.lock().unwrap_or_else(PoisonError::into_inner).is_empty() => {}
+                Err(_) => self.add_thread(),
+            }
+        }
+        None
+    }
 }

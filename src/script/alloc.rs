@@ -92,6 +92,17 @@ pub fn restore_peak(outer: i64) {
     HELD.with(|held| held.peak.set(held.peak.get().max(outer)));
 }
 
+/// Runs work whose allocations outlast the call on this thread and belong to the host: the call's budget does not count them.
+pub fn uncharged<T>(work: impl FnOnce() -> T) -> T {
+    let (live, peak) = HELD.with(|held| (held.live.get(), held.peak.get()));
+    let out = work();
+    HELD.with(|held| {
+        held.live.set(live);
+        held.peak.set(peak);
+    });
+    out
+}
+
 /// Whether the counting allocator is installed in this process; probed once.
 #[must_use]
 pub fn is_installed() -> bool {

@@ -1,6 +1,7 @@
 //! One compiled and once-evaluated file: the part that needs Rhai's volatile `internals`, kept in one place.
 //! It knows functions, constants and comments, not what they mean.
 
+use super::alloc;
 use super::control::{self, Stop};
 use super::ctx::{self, Ctx};
 use super::diagnostic::Diagnostic;
@@ -10,11 +11,11 @@ use super::resolver::{self, Source};
 use super::value;
 use crate::base::error::{Error, Kind, Result};
 use rhai::{
-    AST, Dynamic, Engine, EvalAltResult, Expr, FnAccess, GlobalRuntimeState, ImmutableString, Module,
+    AST, ASTFlags, Dynamic, Engine, EvalAltResult, Expr, FnAccess, GlobalRuntimeState, ImmutableString, Module,
     NativeCallContext, Position, Scope, Shared, Stmt,
 };
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The largest source file, in bytes: compiling cannot be interrupted, so size is checked first.
 pub const MAX_SOURCE: usize = 1 << 20;
@@ -42,8 +43,10 @@ pub struct Program {
     pub source: Source,
     /// The display name as the engine wants it.
     label: ImmutableString,
-    /// The evaluated module, with imports and constants in each function's environment.
-    pub module: Shared<Module>,
+    /// The evaluated module, with imports and constants in each function's environment; empty while the program rests.
+    module: OnceLock<Shared<Module>>,
+    /// Whether evaluating it again gives the same: its top level is constants written out and imports, and asks nobody.
+    is_repeatable: bool,
     /// Top-level constants.
     pub constants: BTreeMap<String, Dynamic>,
     /// Functions in source order.
@@ -61,7 +64,8 @@ impl Program {
         Program {
             label: (&*source.name).into(),
             source,
-            module: Module::new().into(),
+            module: OnceLock::from(Shared::new(Module::new())),
+            is_repeatable: false,
             constants: BTreeMap::new(),
             functions: Vec::new(),
             doc: String::new(),
@@ -73,6 +77,29 @@ impl Program {
     #[must_use]
     pub fn function(&self, name: &str) -> Option<&Function> {
         self.functions.iter().find(|f| f.name == name)
+    }
+
+    /// Lets go of the compiled code, which is most of what a program holds, until it is called. A program whose top level
+    /// asks for anything stays as it is, because it runs once.
+    pub fn rest(&mut self) {
+        if self.is_repeatable {
+            self.module.take();
+        }
+    }
+
+    /// The evaluated module. A program that rests is made ready again from the text that was checked when it was loaded.
+    fn module(&self, engine: &Engine, ctx: &Arc<Ctx>) -> Result<Shared<Module>, Box<EvalAltResult>> {
+        if let Some(module) = self.module.get() {
+            return Ok(module.clone());
+        }
+        // It serves every later call, so the one that happens to be first does not pay for it.
+        let module = alloc::uncharged(|| {
+            let ast = compile(engine, &self.source)?;
+            let module = run_top_level(engine, ctx, &ast, &self.source)?;
+            ctx.imports.take_constants();
+            Ok::<_, Box<EvalAltResult>>(module)
+        })?;
+        Ok(self.module.get_or_init(|| module.into()).clone())
     }
 }
 
@@ -144,19 +171,34 @@ pub(super) fn evaluate(
     if let Some((error, position)) = outline.refused.take() {
         return Err(ctx::raise_at(&error, position));
     }
-    let mut global = engine.new_global_runtime_state();
-    global.tag = ctx::tag(ctx.clone());
-    global.source = Some((&*source.name).into());
     // Imports written inside functions: resolved now, so that a call never reads the disk.
     for Import { path, position, .. } in &outline.imports {
         let key = resolver::confine(path).map_err(|e| ctx::raise_at(&e, *position))?;
         resolver::load(engine, ctx, &source.name, &key, *position)?;
     }
-    let module = Module::eval_ast_as_new_raw(engine, &mut Scope::new(), &mut global, ast)?;
+    let module = run_top_level(engine, ctx, ast, source)?;
     if let Some((name, _)) = module.iter_var().find(|(_, v)| value::depth_exceeds(v, value::MAX_DEPTH)) {
         return Err(ctx::raise_at(&value::too_deep(&format!("`{name}`")), Position::NONE));
     }
     Ok((module, outline.finish(ctx, source)))
+}
+
+fn run_top_level(engine: &Engine, ctx: &Arc<Ctx>, ast: &AST, source: &Source) -> Result<Module, Box<EvalAltResult>> {
+    let mut global = engine.new_global_runtime_state();
+    global.tag = ctx::tag(ctx.clone());
+    global.source = Some((&*source.name).into());
+    Module::eval_ast_as_new_raw(engine, &mut Scope::new(), &mut global, ast)
+}
+
+/// Whether a top level consists of constants written out and of imports, beside what [`compile`] adds.
+fn is_repeatable(ast: &AST) -> bool {
+    ast.statements().iter().all(|statement| match statement {
+        Stmt::Noop(..) => true,
+        Stmt::Var(var, flags, ..) => flags.intersects(ASTFlags::CONSTANT) && var.1.is_constant(),
+        Stmt::Import(import, ..) => import.0.is_constant(),
+        Stmt::Expr(expr) => matches!(&**expr, Expr::FnCall(call, _) if call.name == CONSTANTS),
+        _ => false,
+    })
 }
 
 /// Compiles and evaluates an entry file in the load phase of `ctx`.
@@ -171,7 +213,8 @@ pub fn load(engine: &Engine, ctx: &Arc<Ctx>, source: &Source) -> Result<Program,
     Ok(Program {
         label: (&*source.name).into(),
         source: source.clone(),
-        module: module.into(),
+        module: OnceLock::from(Shared::new(module)),
+        is_repeatable: is_repeatable(&ast),
         constants: ctx.imports.take_constants(),
         functions: functions(&ast),
         doc: module_doc(ast.doc()),
@@ -235,7 +278,7 @@ pub fn invoke(
     call: Invocation,
 ) -> Result<Dynamic, Box<EvalAltResult>> {
     let mut global: GlobalRuntimeState = engine.new_global_runtime_state();
-    global.lib.push(program.module.clone());
+    global.lib.push(program.module(engine, ctx)?);
     global.tag = ctx::tag(ctx.clone());
     global.source = Some(program.label.clone());
     global.level = call.level;

@@ -402,3 +402,41 @@ fn a_source_is_utf8_without_a_bom_and_at_most_a_mebibyte() {
     let e = program::decode("a.rhai", vec![b' '; program::MAX_SOURCE + 1]).unwrap_err();
     assert_eq!(e.kind(), Kind::TooLarge);
 }
+
+#[test]
+fn a_program_that_rested_answers_as_before() {
+    on_call_thread(|| {
+        let rig = Rig::new().with("lib/words", "const SUFFIX = \"!\";\nfn loud(x) { x + SUFFIX }");
+        let mut loaded = rig
+            .load(
+                r#"
+                import "lib/words" as words;
+                const GREETING = "hello";
+                const TABLE = #{ a: [1, -2, 2.5, 'c'], b: () };
+                fn f() { [words::loud(GREETING), TABLE.a[1], (|x| x + TABLE.a[0]).call(1), h(2)] }
+                private fn h(x) { x * 2 }
+                "#,
+            )
+            .unwrap_or_else(|fault| panic!("{}", fault.diagnostic.render()));
+        let before = rig.call(&loaded, "f", vec![]).ok().unwrap().to_string();
+        Arc::get_mut(&mut loaded.program).unwrap().rest();
+        // What was imported is held by the generation: the library is not asked again.
+        rig.remove("lib/words");
+        assert_eq!(rig.call(&loaded, "f", vec![]).ok().unwrap().to_string(), before);
+        assert_eq!(before, r#"["hello!", -2, 2, 4]"#);
+    });
+}
+
+#[test]
+fn a_top_level_that_asks_for_something_runs_once_whether_it_may_rest_or_not() {
+    on_call_thread(|| {
+        for top in ["const N = probe::count();", "let n = probe::count(); const N = 1;", "probe::count(); const N = 1;"]
+        {
+            let rig = Rig::new();
+            let mut loaded = rig.load(&format!("{top}\nfn f() {{ N }}")).unwrap_or_else(|_| panic!("{top}"));
+            Arc::get_mut(&mut loaded.program).unwrap().rest();
+            assert_eq!(rig.call(&loaded, "f", vec![]).ok().unwrap().to_string(), "1", "{top}");
+            assert_eq!(rig.counter.load(Ordering::Relaxed), 1, "{top}");
+        }
+    });
+}
