@@ -1,139 +1,60 @@
-//! The HTTP client: one request at a time, hop by hop, each hop permitted, classified and checked.
-//! It follows no redirect by itself beyond the rules in `redirect`, uses no proxy of the environment, keeps no cookies.
+//! The HTTP client: one request at a time, hop by hop, each hop classified, permitted and checked.
+//! It follows no redirect beyond the rules in `redirect`, and knows nothing of whose request it is.
 
-use super::guard::{HostRule, check_address};
-use super::lane::{Lane, normalise};
-use super::{decode, redirect};
+use super::cookie::{Jar, Jars};
+use super::guard::{HostRule, address, check_address};
+use super::lane::{Lane, classify_with, normalise};
+use super::outlet::{Proxy, Range, Settings, deepest};
+use super::request::{Allowance, Profile, Request, Response, parse_headers, parse_method, parse_url};
+use super::{body, redirect};
 use crate::base::error::{Error, Kind, Result};
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, USER_AGENT};
-use reqwest::{Method, Url};
+use reqwest::Url;
+use reqwest::header::{CONTENT_TYPE, COOKIE, HeaderMap, LOCATION};
 use std::error::Error as StdError;
-use std::fmt;
-use std::future::Future;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
-/// Wall clock for a whole request, redirects and body included, where none is given.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Most bytes of an answer's body after decompression, where no number is given: 20 MiB.
-pub const DEFAULT_MAX_BYTES: usize = 20 << 20;
-/// Longest URL in bytes, query included.
-pub const MAX_URL: usize = 64 << 10;
-
-/// Asked with the host of every hop (normalised, without brackets) before anything is sent to it.
-pub type Permit<'a> = dyn Fn(&str) -> Result<()> + Send + Sync + 'a;
-
-/// What a request sends.
-#[derive(Clone, Default)]
-pub enum Body {
-    /// Nothing.
-    #[default]
-    Empty,
-    /// A JSON document.
-    Json(serde_json::Value),
-    /// Pairs, as a form is sent.
-    Form(Vec<(String, String)>),
-    /// Text, `text/plain` unless a header says otherwise.
-    Text(String),
-    /// Bytes, `application/octet-stream` unless a header says otherwise.
-    Bytes(Vec<u8>),
+/// Where the next hop of a request leads.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The host, normalised, without brackets.
+    pub host: &'a str,
+    /// Its lane.
+    pub lane: Lane,
+    /// Whether the hop is encrypted.
+    pub encrypted: bool,
 }
 
-/// One request. It has no `Debug`: URL, headers and body carry secrets.
-#[derive(Clone)]
-pub struct Request {
-    /// The method's name, any case.
-    pub method: String,
-    /// An absolute http or https address without a user name.
-    pub url: String,
-    /// Headers in order; a repeated name is sent repeatedly.
-    pub headers: Vec<(String, String)>,
-    /// Appended to the query of the first hop.
-    pub params: Vec<(String, String)>,
-    /// What is sent.
-    pub body: Body,
-    /// Wall clock for everything together.
-    pub timeout: Duration,
-    /// Whether redirects are followed; by itself WAN follows and LAN does not.
-    pub allow_redirects: Option<bool>,
-    /// Most bytes of the answer's body, decompressed.
-    pub max_bytes: usize,
-}
-
-impl Request {
-    /// A request with the usual limits and nothing else.
-    pub fn new(method: impl Into<String>, url: impl Into<String>) -> Self {
-        Request {
-            method: method.into(),
-            url: url.into(),
-            headers: Vec::new(),
-            params: Vec::new(),
-            body: Body::Empty,
-            timeout: DEFAULT_TIMEOUT,
-            allow_redirects: None,
-            max_bytes: DEFAULT_MAX_BYTES,
-        }
-    }
-}
-
-/// An answer, whatever its status.
-#[derive(Clone)]
-pub struct Response {
-    /// The status code.
-    pub status: u16,
-    /// Whether the status is below 400.
-    pub ok: bool,
-    /// The address of the last hop.
-    pub url: String,
-    /// Headers in order, names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// The body, decompressed.
-    pub body: Vec<u8>,
-}
-
-impl Response {
-    /// The first header of that name, any case.
-    #[must_use]
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+/// What one request is held to: asked anew for every hop, before anything is sent to it.
+pub trait Rules: Send + Sync {
+    /// Whether a name that reads as the internet was registered as one of the local network.
+    fn is_direct(&self, _host: &str) -> bool {
+        false
     }
 
-    /// The body as text, by its mark, its header's charset, its page's declaration, or as UTF-8.
-    #[must_use]
-    pub fn text(&self) -> String {
-        decode::text(&self.body, self.header("content-type"))
-    }
+    /// Whether the hop may be made.
+    ///
+    /// # Errors
+    /// Why not; the request ends with it.
+    fn permit(&self, target: Target) -> Result<()>;
 }
 
-impl fmt::Debug for Response {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Sizes only: an address or a body may hold what no log should.
-        f.debug_struct("Response")
-            .field("status", &self.status)
-            .field("headers", &self.headers.len())
-            .field("bytes", &self.body.len())
-            .finish_non_exhaustive()
+impl<F: Fn(&str) -> Result<()> + Send + Sync> Rules for F {
+    fn permit(&self, target: Target) -> Result<()> {
+        self(target.host)
     }
 }
-
-type Found = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
-/// How names become addresses; the system's resolver outside tests.
-type Lookup = Arc<dyn Fn(String) -> Found + Send + Sync>;
 
 /// The only HTTP client of the host. Cheap to clone; nothing is built before the first request.
 #[derive(Clone)]
-pub struct Client(Arc<Lanes>);
+pub struct Client(Arc<Inner>);
 
-struct Lanes {
-    lookup: Lookup,
-    /// No request leaves this machine.
-    stays: bool,
-    lan: OnceLock<std::result::Result<reqwest::Client, String>>,
-    wan: OnceLock<std::result::Result<reqwest::Client, String>>,
+type Slot = OnceLock<Result<reqwest::Client>>;
+
+struct Inner {
+    settings: Settings,
+    jars: Jars,
+    /// By lane, then by kind of profile: what one of them connected to, no other uses.
+    pools: [[Slot; 2]; 2],
 }
 
 impl Default for Client {
@@ -143,41 +64,35 @@ impl Default for Client {
 }
 
 impl Client {
-    /// A client that resolves names as the system does.
+    /// A client that goes straight everywhere and resolves names as the system does.
     #[must_use]
     pub fn new() -> Self {
-        Client::with_lookup(Arc::new(|name| {
-            Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.map(|a| a.ip()).collect()) })
-        }))
+        Client::with(Settings::default())
     }
 
     /// A client for tests: every hop must be this machine itself.
     #[must_use]
     pub fn loopback_only() -> Self {
-        let Client(lanes) = Client::new();
-        Client(Arc::new(Lanes {
-            lookup: lanes.lookup.clone(),
-            stays: true,
-            lan: OnceLock::new(),
-            wan: OnceLock::new(),
-        }))
+        Client::with(Settings { range: Range::ThisMachine, ..Settings::default() })
     }
 
-    fn with_lookup(lookup: Lookup) -> Self {
-        Client(Arc::new(Lanes { lookup, stays: false, lan: OnceLock::new(), wan: OnceLock::new() }))
+    /// A client that follows these settings.
+    #[must_use]
+    pub fn with(settings: Settings) -> Self {
+        Client(Arc::new(Inner { settings, jars: Jars::default(), pools: Default::default() }))
     }
 
     /// Sends a request and reads the answer. Needs a Tokio runtime; dropping the future stops everything.
     /// A status of 400 and above is an answer, not an error.
     ///
     /// # Errors
-    /// `invalid_arguments` for a request that cannot be sent, whatever `permit` returns, `permission_denied` for an
+    /// `invalid_arguments` for a request that cannot be sent, whatever `rules` say, `permission_denied` for an
     /// address its host may not lead to, `timeout`, `too_large`, `upstream_unavailable` for everything else.
     /// No message holds more of a URL than scheme, host and port.
-    pub async fn send(&self, request: Request, permit: &Permit<'_>) -> Result<Response> {
+    pub async fn send(&self, request: Request, rules: &dyn Rules) -> Result<Response> {
         let url = parse_url(&request.url, &request.params)?;
         let timeout = request.timeout;
-        let whole = self.follow(request, url.clone(), permit);
+        let whole = self.follow(request, url.clone(), rules);
         tokio::time::timeout(timeout, whole).await.unwrap_or_else(|_| {
             Err(Error::new(
                 Kind::Timeout,
@@ -187,36 +102,51 @@ impl Client {
         })
     }
 
-    async fn follow(&self, request: Request, mut url: Url, permit: &Permit<'_>) -> Result<Response> {
+    async fn follow(&self, request: Request, mut url: Url, rules: &dyn Rules) -> Result<Response> {
         let mut method = parse_method(&request.method)?;
-        let mut headers = parse_headers(&request.headers)?;
-        let mut body = encode_body(request.body, &mut headers)?;
+        let mut headers = parse_headers(&request.headers, &request.profile)?;
+        let mut body = body::encode(request.body, &mut headers)?;
+        let jar = match &request.profile {
+            Profile::Plain => None,
+            Profile::Browser(name) => Some(self.0.jars.get(name)),
+        };
+        let lane_of = |host: &str| classify_with(host, &|name| rules.is_direct(name));
         for _ in 0..=redirect::MAX_HOPS {
             let host = url.host_str().unwrap_or_default().to_owned();
-            permit(&normalise(&host))?;
-            if self.0.stays && !is_this_machine(&host) {
-                return Err(Error::new(Kind::UpstreamUnavailable, "nothing here leaves this machine")
-                    .with_retryable(false)
-                    .hint("a test talks to a server of its own on 127.0.0.1"));
+            let lane = lane_of(&host);
+            if let Some(only) = request.lane.filter(|only| *only != lane) {
+                return Err(Error::invalid(format!(
+                    "{} is on the {} lane, and this session serves the {} lane",
+                    redirect::place(&url),
+                    lane.word(),
+                    only.word()
+                ))
+                .hint("a host of the other lane has a session of its own: net::session_for(url)"));
             }
-            let rule = HostRule::of(&host);
-            // A name is checked when it is resolved; an address is never resolved, so it is checked here.
-            if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
-                check_address(ip, rule).map_err(|e| e.context(redirect::place(&url)))?;
-            }
-            let mut sending = self.0.of(rule.lane)?.request(method.clone(), url.clone()).headers(headers.clone());
+            rules.permit(Target { host: &normalise(&host), lane, encrypted: url.scheme() == "https" })?;
+            self.check(&host, lane, &url)?;
+            let proxy = self.0.settings.proxy(lane)?;
+            let pool = self.0.pool(lane, &request.profile)?;
+            let mut sending = pool.request(method.clone(), url.clone()).headers(with_cookies(&headers, &jar, &url));
             if let Some(body) = &body {
                 sending = sending.body(body.clone());
             }
-            let answer = sending.send().await.map_err(|e| explain(e, &url))?;
-            let hop = if request.allow_redirects.unwrap_or(rule.lane == Lane::Wan) {
+            let answer = sending.send().await.map_err(|e| explain(e, &url, proxy))?;
+            if answer.status().as_u16() == 407 && proxy.is_some_and(Proxy::speaks_http) {
+                return Err(proxy_failed(&url, "it wants another user name or password"));
+            }
+            if let Some(jar) = &jar {
+                jar.take(answer.headers(), &url);
+            }
+            let hop = if request.allow_redirects.unwrap_or(lane == Lane::Wan) {
                 let location = answer.headers().get(LOCATION).and_then(|v| std::str::from_utf8(v.as_bytes()).ok());
-                redirect::next(answer.status().as_u16(), location, &url, &method)?
+                let sent = redirect::Sent { url: &url, method: &method, has_body: body.is_some(), lane: &lane_of };
+                redirect::next(answer.status().as_u16(), location, &sent)?
             } else {
                 None
             };
             let Some(hop) = hop else {
-                return read(answer, url, request.max_bytes).await;
+                return read(answer, url, request.max_bytes, request.allowance.as_deref(), proxy).await;
             };
             if !hop.keep_body {
                 body = None;
@@ -233,151 +163,57 @@ impl Client {
         )
         .with_retryable(false))
     }
+
+    fn check(&self, host: &str, lane: Lane, url: &Url) -> Result<()> {
+        if self.0.settings.range == Range::ThisMachine && !is_this_machine(host) {
+            return Err(Error::new(Kind::UpstreamUnavailable, "nothing here leaves this machine")
+                .with_retryable(false)
+                .hint("a test talks to a server of its own on 127.0.0.1"));
+        }
+        // A name is checked when it is resolved; an address is never resolved, so it is checked here.
+        match address(host) {
+            Some(ip) => {
+                check_address(ip, HostRule { lane, literal: true }).map_err(|e| e.context(redirect::place(url)))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
-impl Lanes {
-    /// The lane's client, built at its first use. Lanes share no connections.
-    fn of(&self, lane: Lane) -> Result<&reqwest::Client> {
-        let slot = match lane {
-            Lane::Lan => &self.lan,
-            Lane::Wan => &self.wan,
+impl Inner {
+    /// The client of a lane and a kind of profile, built at its first use.
+    fn pool(&self, lane: Lane, profile: &Profile) -> Result<&reqwest::Client> {
+        let kind = match profile {
+            Profile::Plain => 0,
+            Profile::Browser(_) => 1,
         };
-        slot.get_or_init(|| build(Arc::clone(&self.lookup)))
-            .as_ref()
-            .map_err(|e| Error::internal(format!("the http client cannot be built: {e}")))
+        let slot = match lane {
+            Lane::Lan => &self.pools[0][kind],
+            Lane::Wan => &self.pools[1][kind],
+        };
+        slot.get_or_init(|| self.settings.build(lane)).as_ref().map_err(Clone::clone)
     }
 }
 
 fn is_this_machine(host: &str) -> bool {
-    let host = normalise(host);
-    host == "localhost" || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    normalise(host) == "localhost" || address(host).is_some_and(|ip| ip.is_loopback())
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the one client")]
-fn build(lookup: Lookup) -> std::result::Result<reqwest::Client, String> {
-    // Somebody who embeds us may have installed a provider of their own; then theirs is used.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        // A request that may have been acted on is never sent twice.
-        .retry(reqwest::retry::never())
-        .referer(false)
-        .dns_resolver(Arc::new(Guarded { lookup }))
-        .pool_idle_timeout(Duration::from_secs(30))
-        .pool_max_idle_per_host(4)
-        .build()
-        .map_err(|e| deepest(&e))
+fn with_cookies(headers: &HeaderMap, jar: &Option<Arc<Jar>>, url: &Url) -> HeaderMap {
+    let mut headers = headers.clone();
+    if let Some(cookies) = jar.as_ref().and_then(|jar| jar.header(url, headers.get(COOKIE))) {
+        headers.insert(COOKIE, cookies);
+    }
+    headers
 }
 
-/// Resolves names and lets through only the addresses that the name may lead to.
-struct Guarded {
-    lookup: Lookup,
-}
-
-impl Resolve for Guarded {
-    fn resolve(&self, name: Name) -> Resolving {
-        let rule = HostRule::of(name.as_str());
-        let found = (self.lookup)(name.as_str().to_owned());
-        Box::pin(async move {
-            let mut allowed: Vec<SocketAddr> = Vec::new();
-            let mut refused = None;
-            for ip in found.await? {
-                match check_address(ip, rule) {
-                    // Port 0 stands for the URL's.
-                    Ok(()) => allowed.push(SocketAddr::new(ip, 0)),
-                    Err(error) => refused = Some(error),
-                }
-            }
-            match (allowed.is_empty(), refused) {
-                (true, Some(error)) => Err(Box::new(error) as Box<dyn StdError + Send + Sync>),
-                _ => Ok(Box::new(allowed.into_iter()) as Addrs),
-            }
-        })
-    }
-}
-
-fn parse_url(text: &str, params: &[(String, String)]) -> Result<Url> {
-    let example = "an address looks like https://host/path";
-    let too_long = || Error::invalid(format!("the url is longer than {MAX_URL} bytes"));
-    if text.len() > MAX_URL {
-        return Err(too_long());
-    }
-    // The text itself is not shown: it may hold a key.
-    let mut url = Url::parse(text).map_err(|e| Error::invalid(format!("the url cannot be read: {e}")).hint(example))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(Error::invalid("the url's scheme is neither http nor https").hint(example));
-    }
-    if redirect::has_userinfo(&url) {
-        return Err(Error::invalid("the url holds a user name or password").hint("use `auth` or a header instead"));
-    }
-    if !params.is_empty() {
-        url.query_pairs_mut().extend_pairs(params);
-    }
-    if url.as_str().len() > MAX_URL {
-        return Err(too_long());
-    }
-    Ok(url)
-}
-
-fn parse_method(name: &str) -> Result<Method> {
-    let upper = name.trim().to_ascii_uppercase();
-    // A tunnel and an echo of the request's own headers are nothing a script needs.
-    if upper.is_empty() || upper == "CONNECT" || upper == "TRACE" || upper.len() > 32 {
-        return Err(Error::invalid("the method cannot be used").hint("use get, post, put, patch, delete or head"));
-    }
-    Method::from_bytes(upper.as_bytes())
-        .map_err(|_| Error::invalid("the method is not a word").hint("use get, post, put, patch, delete or head"))
-}
-
-fn parse_headers(pairs: &[(String, String)]) -> Result<HeaderMap> {
-    /// Owned by the connection: setting them would break the framing, or name another site than the one permitted.
-    const OWNED: [&str; 10] = [
-        "host",
-        "connection",
-        "content-length",
-        "transfer-encoding",
-        "te",
-        "trailer",
-        "upgrade",
-        "expect",
-        "keep-alive",
-        "proxy-connection",
-    ];
-    let mut headers = HeaderMap::new();
-    for (name, value) in pairs {
-        let name: HeaderName = name.trim().parse().map_err(|_| Error::invalid("a header's name is not a word"))?;
-        if OWNED.contains(&name.as_str()) {
-            return Err(Error::invalid(format!("the header `{name}` is set by the host")).hint("leave it out"));
-        }
-        let value = HeaderValue::from_str(value.trim())
-            .map_err(|_| Error::invalid(format!("the value of the header `{name}` holds a control character")))?;
-        headers.append(name, value);
-    }
-    headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!("lapidary/", env!("CARGO_PKG_VERSION"))));
-    Ok(headers)
-}
-
-/// The bytes to send; sets the content type that goes with them unless the request has its own.
-fn encode_body(body: Body, headers: &mut HeaderMap) -> Result<Option<Vec<u8>>> {
-    let (bytes, content_type) = match body {
-        Body::Empty => return Ok(None),
-        Body::Json(value) => {
-            let bytes = serde_json::to_vec(&value).map_err(|e| Error::invalid(format!("the json body: {e}")))?;
-            (bytes, "application/json")
-        }
-        Body::Form(pairs) => {
-            let text = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
-            (text.into_bytes(), "application/x-www-form-urlencoded")
-        }
-        Body::Text(text) => (text.into_bytes(), "text/plain; charset=utf-8"),
-        Body::Bytes(bytes) => (bytes, "application/octet-stream"),
-    };
-    headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(content_type));
-    Ok(Some(bytes))
-}
-
-async fn read(mut answer: reqwest::Response, url: Url, max_bytes: usize) -> Result<Response> {
+async fn read(
+    mut answer: reqwest::Response,
+    url: Url,
+    max_bytes: usize,
+    allowance: Option<&Allowance>,
+    proxy: Option<&Proxy>,
+) -> Result<Response> {
     let too_large = || {
         Error::new(Kind::TooLarge, format!("the answer of {} is larger than {max_bytes} bytes", redirect::place(&url)))
             .hint("raise `max_bytes`, or ask for less")
@@ -393,17 +229,34 @@ async fn read(mut answer: reqwest::Response, url: Url, max_bytes: usize) -> Resu
         return Err(too_large());
     }
     let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|e| explain(e, &url))? {
+    while let Some(chunk) = answer.chunk().await.map_err(|e| explain(e, &url, proxy))? {
         if body.len() + chunk.len() > max_bytes {
             return Err(too_large());
+        }
+        if let Some(allowance) = allowance.filter(|allowance| !allowance.take(chunk.len())) {
+            return Err(Error::new(
+                Kind::TooLarge,
+                format!("the answers together are larger than {} bytes", allowance.whole()),
+            )
+            .hint("ask for fewer at once, or give a smaller `max_bytes`"));
         }
         body.extend_from_slice(&chunk);
     }
     Ok(Response { status, ok: status < 400, url: url.into(), headers, body })
 }
 
+/// The failure of a request whose proxy is at fault. It does not say which proxy: a stranger's script reads it.
+fn proxy_failed(url: &Url, why: &str) -> Error {
+    Error::new(
+        Kind::UpstreamUnavailable,
+        format!("{} cannot be reached through the proxy of this host: {why}", redirect::place(url)),
+    )
+    .with_user_action("see that the proxy of `[net] proxy` in user/lapidary.toml is up")
+    .hint("nothing goes around the proxy; it has to be up, or be taken out of user/lapidary.toml")
+}
+
 /// Turns the library's error into ours, without its text: that one names the whole URL.
-fn explain(error: reqwest::Error, url: &Url) -> Error {
+fn explain(error: reqwest::Error, url: &Url, proxy: Option<&Proxy>) -> Error {
     let place = redirect::place(url);
     let mut source: Option<&(dyn StdError + 'static)> = Some(&error);
     while let Some(inner) = source {
@@ -414,6 +267,10 @@ fn explain(error: reqwest::Error, url: &Url) -> Error {
     }
     if error.is_builder() {
         return Error::invalid(format!("the request to {place} cannot be built"));
+    }
+    if error.is_connect() && proxy.is_some() {
+        let why = if error.is_timeout() { "it did not answer in time".to_owned() } else { deepest(&error) };
+        return proxy_failed(url, &why);
     }
     if error.is_timeout() {
         return Error::new(Kind::Timeout, format!("{place} did not answer in time"));
@@ -426,16 +283,6 @@ fn explain(error: reqwest::Error, url: &Url) -> Error {
         "did not answer"
     };
     Error::new(Kind::UpstreamUnavailable, format!("{place} {what}: {}", deepest(&error)))
-}
-
-/// The text of the innermost cause: what the operating system or TLS said.
-fn deepest(error: &(dyn StdError + 'static)) -> String {
-    let mut inner = error;
-    while let Some(source) = inner.source() {
-        inner = source;
-    }
-    // The outermost error is the only one that knows the URL.
-    if std::ptr::addr_eq(inner, error) { "no further reason given".to_owned() } else { inner.to_string() }
 }
 
 #[cfg(test)]

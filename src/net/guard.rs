@@ -18,9 +18,14 @@ impl HostRule {
     /// The rule for a host as a URL gives it.
     #[must_use]
     pub fn of(host: &str) -> Self {
-        let bare = host.trim_matches(['[', ']']);
-        HostRule { lane: classify(host), literal: bare.parse::<IpAddr>().is_ok() }
+        HostRule { lane: classify(host), literal: address(host).is_some() }
     }
+}
+
+/// The address that a host is, if it is one, as a URL gives it.
+#[must_use]
+pub fn address(host: &str) -> Option<IpAddr> {
+    host.trim_matches(['[', ']']).parse().ok()
 }
 
 /// How far an address reaches.

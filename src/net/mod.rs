@@ -1,10 +1,16 @@
 //! Layer 1: the network. The only room that speaks HTTP; everybody else is handed its [`Client`].
 //! It classifies hosts by their text, checks every address it connects to, and knows nothing of scripts or permissions.
 
+mod body;
 pub mod client;
+pub mod cookie;
 mod decode;
 pub mod guard;
 pub mod lane;
+pub mod outlet;
 mod redirect;
+pub mod request;
 
-pub use client::{Body, Client, Permit, Request, Response};
+pub use client::{Client, Rules, Target};
+pub use outlet::{Names, Outlet, Proxy, Range, Settings, Trusted};
+pub use request::{Allowance, Body, File, Profile, Request, Response};

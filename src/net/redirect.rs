@@ -1,7 +1,7 @@
 //! What a redirect means for the next hop, as pure rules over values. It sends nothing.
 //! Whoever follows asks permission and checks the address again for every hop.
 
-use super::lane::{Lane, classify};
+use super::lane::Lane;
 use crate::base::error::{Error, Kind, Result};
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName};
@@ -21,12 +21,22 @@ pub(super) struct Hop {
     pub leaves_origin: bool,
 }
 
+/// A request as it was sent, whose answer may point elsewhere.
+pub(super) struct Sent<'a> {
+    pub url: &'a Url,
+    pub method: &'a Method,
+    pub has_body: bool,
+    /// The lane of a host.
+    pub lane: &'a dyn Fn(&str) -> Lane,
+}
+
 /// The hop that an answer asks for, or `None` where the answer is the end.
 ///
 /// # Errors
-/// `permission_denied` where an internet host points into the local network, `upstream_unavailable` where the
-/// target is not an address that can be fetched.
-pub(super) fn next(status: u16, location: Option<&str>, from: &Url, method: &Method) -> Result<Option<Hop>> {
+/// `permission_denied` where an internet host points into the local network, or would have a body that was encrypted sent
+/// in the clear; `upstream_unavailable` where the target is not an address that can be fetched.
+pub(super) fn next(status: u16, location: Option<&str>, sent: &Sent) -> Result<Option<Hop>> {
+    let (from, method) = (sent.url, sent.method);
     let (301 | 302 | 303 | 307 | 308, Some(location)) = (status, location) else {
         return Ok(None);
     };
@@ -40,7 +50,7 @@ pub(super) fn next(status: u16, location: Option<&str>, from: &Url, method: &Met
     if has_userinfo(&url) {
         return Err(broken("an address with a user name in it"));
     }
-    let lane = |url: &Url| classify(url.host_str().unwrap_or_default());
+    let lane = |url: &Url| (sent.lane)(url.host_str().unwrap_or_default());
     if lane(from) == Lane::Wan && lane(&url) == Lane::Lan {
         return Err(Error::denied(format!("{} redirects into the local network", place(from)))
             .hint("request the local address itself if that is meant"));
@@ -50,6 +60,10 @@ pub(super) fn next(status: u16, location: Option<&str>, from: &Url, method: &Met
         301 | 302 => *method == Method::POST,
         _ => false,
     };
+    if sent.has_body && !becomes_get && from.scheme() == "https" && url.scheme() == "http" {
+        return Err(Error::denied(format!("{} wants what was sent repeated without encryption", place(from)))
+            .hint("send it to an https address that answers itself"));
+    }
     Ok(Some(Hop {
         leaves_origin: url.origin() != from.origin(),
         method: if becomes_get { Method::GET } else { method.clone() },
@@ -94,6 +108,7 @@ pub(super) fn place(url: &Url) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::lane::classify;
     use super::*;
     use reqwest::header::HeaderValue;
 
@@ -125,6 +140,9 @@ mod tests {
             (303, "HEAD", Some("/z"), Ok(Some(("https://a.example/z", "HEAD", true, false)))),
             (307, "POST", Some("/z"), Ok(Some(("https://a.example/z", "POST", true, false)))),
             (308, "POST", Some("/z"), Ok(Some(("https://a.example/z", "POST", true, false)))),
+            (302, "POST", Some("http://a.example/"), Ok(Some(("http://a.example/", "GET", false, true)))),
+            (307, "POST", Some("http://a.example/"), Err("permission_denied")),
+            (302, "PUT", Some("http://b.example/"), Err("permission_denied")),
             (302, "GET", Some("file:///etc/passwd"), Err("upstream_unavailable")),
             (302, "GET", Some("javascript:alert(1)"), Err("upstream_unavailable")),
             (302, "GET", Some("https://u:p@b.example/"), Err("upstream_unavailable")),
@@ -138,7 +156,8 @@ mod tests {
         ];
         for (status, method, location, want) in table {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            let got = next(*status, *location, &from, &method);
+            let sent = Sent { url: &from, method: &method, has_body: method != Method::GET, lane: &classify };
+            let got = next(*status, *location, &sent);
             let shown = got
                 .as_ref()
                 .map(|hop| hop.as_ref().map(|h| (h.url.as_str(), h.method.as_str(), h.keep_body, h.leaves_origin)))
@@ -153,8 +172,18 @@ mod tests {
     #[test]
     fn a_local_host_may_point_anywhere() {
         let from = Url::parse("http://nas.local/").unwrap();
-        assert!(next(302, Some("http://192.168.1.9/"), &from, &Method::GET).unwrap().is_some());
-        assert!(next(302, Some("https://vendor.example/"), &from, &Method::GET).unwrap().is_some());
+        let sent = Sent { url: &from, method: &Method::GET, has_body: false, lane: &classify };
+        assert!(next(302, Some("http://192.168.1.9/"), &sent).unwrap().is_some());
+        assert!(next(302, Some("https://vendor.example/"), &sent).unwrap().is_some());
+    }
+
+    #[test]
+    fn an_internet_host_does_not_point_at_a_registered_local_one() {
+        let from = Url::parse("https://a.example/").unwrap();
+        let lane = |host: &str| if host == "home.example" { Lane::Lan } else { classify(host) };
+        let sent = Sent { url: &from, method: &Method::GET, has_body: false, lane: &lane };
+        assert_eq!(next(302, Some("https://home.example/"), &sent).unwrap_err().code(), "permission_denied");
+        assert!(next(302, Some("https://b.example/"), &sent).unwrap().is_some());
     }
 
     #[test]

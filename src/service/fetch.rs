@@ -1,7 +1,7 @@
 //! `net::` of plugins: a request of a plugin, permitted at every hop by what the plugin holds at that moment.
 //! How a request travels is the network's; what a plugin holds is `permissions`'.
 
-pub use crate::net::client::{DEFAULT_MAX_BYTES, DEFAULT_TIMEOUT};
+pub use crate::net::request::{DEFAULT_MAX_BYTES, DEFAULT_TIMEOUT};
 pub use crate::net::{Body, Client, Request, Response};
 
 use super::permissions::{Grants, Permission, Reach};
@@ -20,7 +20,7 @@ pub fn classify(host: &str) -> &'static str {
 /// # Errors
 /// `permission_denied` with what to declare or to type; those of [`Client::send`].
 pub async fn send(client: &Client, plugin: &str, grants: &ArcSwap<Grants>, request: Request) -> Result<Response> {
-    client.send(request, &|host| permit(&grants.load(), plugin, host)).await
+    client.send(request, &|host: &str| permit(&grants.load(), plugin, host)).await
 }
 
 /// `Ok` where `plugin` may send requests to `host`.

@@ -2,9 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::super::outlet::Names;
+use super::super::request::{Body, MAX_URL};
 use super::*;
 use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
 use std::sync::Mutex;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -76,10 +81,8 @@ fn client_with(names: &[(&str, &[&str])]) -> Client {
         .iter()
         .map(|(name, ips)| ((*name).to_owned(), ips.iter().map(|ip| ip.parse().unwrap()).collect()))
         .collect();
-    Client::with_lookup(Arc::new(move |name| {
-        let found = table.get(&name).cloned();
-        Box::pin(async move { found.ok_or_else(|| io::Error::other("no such name")) })
-    }))
+    let names = Names::by(move |name| table.get(name).cloned().ok_or_else(|| io::Error::other("no such name")));
+    Client::with(Settings { names, ..Settings::default() })
 }
 
 fn anything(_: &str) -> Result<()> {
@@ -444,5 +447,5 @@ async fn tls_starts_without_any_preparation_and_a_plain_server_is_no_tls_server(
 #[test]
 fn nothing_is_built_before_the_first_request() {
     let client = Client::new();
-    assert!(client.0.lan.get().is_none() && client.0.wan.get().is_none());
+    assert!(client.0.pools.iter().flatten().all(|pool| pool.get().is_none()));
 }
