@@ -5,6 +5,7 @@ use crate::base::error::{Error, Kind, Result};
 use crate::base::event::{Bus, Event};
 use crate::base::paths::Paths;
 use crate::config::{self, Config};
+use crate::net::{Client, Names, Range};
 use crate::plugin::discover::{self, Stock};
 use crate::plugin::load::{Loader, guarded};
 use crate::plugin::set::{Live, Plugins};
@@ -95,6 +96,7 @@ pub struct HostBuilder {
     history: bool,
     brief: bool,
     offline: bool,
+    names: Option<Names>,
     clock: Clock,
     bus: Bus,
     engine: Option<Arc<Engine>>,
@@ -113,6 +115,7 @@ impl Default for HostBuilder {
             history: false,
             brief: false,
             offline: false,
+            names: None,
             clock: Clock::system(),
             bus: Bus::default(),
             engine: None,
@@ -186,6 +189,13 @@ impl HostBuilder {
         self
     }
 
+    /// How names become addresses, instead of the system's resolver: for tests, and for who has names of their own.
+    #[must_use]
+    pub fn names(mut self, names: Names) -> Self {
+        self.names = Some(names);
+        self
+    }
+
     /// The bus that tells what happens. Who brings one hears also what happens while the host starts.
     #[must_use]
     pub fn bus(mut self, bus: Bus) -> Self {
@@ -247,9 +257,14 @@ impl HostBuilder {
             .map_err(|e| Error::internal(format!("cannot start the runtime: {e}")))?;
         let bus = self.bus;
         let mut services = Services::new(paths.clone(), self.clock, bus.clone(), runtime.handle().clone());
+        let (mut network, broken_network) = config::network(&config, &paths, broken_config.as_ref());
         if self.offline {
-            services.net = crate::net::Client::loopback_only();
+            network.range = Range::ThisMachine;
         }
+        if let Some(names) = self.names {
+            network.names = names;
+        }
+        services.net = Client::with(network);
         let services = Arc::new(services);
         let modules: Arc<[HostModule]> = crate::host::all().into_iter().chain(self.modules).collect();
         let engine = self.engine.unwrap_or_else(|| Arc::new(engine::build(&modules)));
@@ -328,6 +343,10 @@ impl HostBuilder {
         }));
         if let Some(e) = broken_config {
             tracing::warn!("user/lapidary.toml is not used");
+            bus.publish(Event::Notice { subject: "user/lapidary.toml".into(), message: e.to_string() });
+        }
+        for e in broken_network {
+            tracing::warn!("a setting of [net] in user/lapidary.toml is not used");
             bus.publish(Event::Notice { subject: "user/lapidary.toml".into(), message: e.to_string() });
         }
         if self.watching == Watching::On {

@@ -3,6 +3,7 @@
 use crate::base::error::{Error, Kind, Result};
 use crate::base::file;
 use crate::base::paths::Paths;
+use crate::net::{Outlet, Proxy, Settings, Trusted};
 use rhai::Map;
 use serde_json::Value;
 
@@ -23,6 +24,12 @@ const EXAMPLE: &str = r#"# Lapidary's own settings. A plugin's settings are in u
 
 # [privacy]
 # allow_unflagged_tools = false  # let tools that do not say `is_local` run in private chats
+
+# [net]
+# proxy = "socks5h://127.0.0.1:1080"  # or http://..; what goes to the internet goes through it, or nowhere
+# proxy_user = ""                # where the proxy asks for a user name and a password
+# proxy_password = ""
+# extra_ca = "home-ca.pem"       # a file in user/ with certificates that TLS trusts beside the system's
 
 # [config]                       # what scripts read as `config.<key>`: text, numbers, lists; never a secret
 # locale = "en"
@@ -66,6 +73,73 @@ pub fn flag(config: &Config, table: &str, key: &str) -> bool {
     config.get(table).and_then(|t| t.get(key)).and_then(toml::Value::as_bool).unwrap_or(false)
 }
 
+/// What `[net]` says about the network, and what is wrong with it. A proxy that may be wanted and cannot be read closes the
+/// way to the internet: a request that should have gone through it must not go around it.
+#[must_use]
+pub fn network(config: &Config, paths: &Paths, broken: Option<&Error>) -> (Settings, Vec<Error>) {
+    let mut settings = Settings::default();
+    let mut wrong = Vec::new();
+    if let Some(error) = broken.filter(|_| may_name_a_proxy(paths)) {
+        let closed =
+            Error::new(Kind::UpstreamUnavailable, "the internet is closed: the settings of this host do not parse")
+                .with_user_action("mend user/lapidary.toml, which may name a proxy")
+                .hint(error.message().to_owned());
+        settings.outlet = Outlet::Closed(closed.with_retryable(false));
+    }
+    let Some(net) = config.get("net") else { return (settings, wrong) };
+    match proxy(net) {
+        Ok(None) => {}
+        Ok(Some(proxy)) => settings.outlet = Outlet::Through(proxy),
+        Err(e) => {
+            let e = e.context("user/lapidary.toml, [net] proxy");
+            wrong.push(e.clone());
+            let closed =
+                Error::new(Kind::UpstreamUnavailable, "the internet is closed: the proxy's setting cannot be used")
+                    .with_user_action("mend `[net] proxy` in user/lapidary.toml");
+            settings.outlet = Outlet::Closed(closed.with_retryable(false));
+        }
+    }
+    let trusted = text(net, "extra_ca").and_then(|file| {
+        file.map(|file| file::read_capped(&paths.user().join(file), MAX).and_then(|pem| Trusted::parse(&pem)))
+            .transpose()
+    });
+    match trusted {
+        Ok(trusted) => settings.trusted = trusted.unwrap_or_default(),
+        Err(e) => wrong.push(paths.conceal(e).context("user/lapidary.toml, [net] extra_ca")),
+    }
+    (settings, wrong)
+}
+
+fn text<'a>(table: &'a toml::Value, key: &str) -> Result<Option<&'a str>> {
+    match table.get(key) {
+        None => Ok(None),
+        Some(toml::Value::String(text)) if text.trim().is_empty() => Ok(None),
+        Some(toml::Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(Error::invalid(format!("`{key}` must be text"))),
+    }
+}
+
+fn proxy(net: &toml::Value) -> Result<Option<Proxy>> {
+    if !net.is_table() {
+        return Err(Error::invalid("`net` must be a table").hint("write [net], and below it proxy = \"..\""));
+    }
+    let Some(address) = text(net, "proxy")? else { return Ok(None) };
+    let proxy = Proxy::parse(address)?;
+    match (text(net, "proxy_user")?, text(net, "proxy_password")?) {
+        (None, None) => Ok(Some(proxy)),
+        (user, password) => proxy.with_login(user.unwrap_or_default(), password.unwrap_or_default()).map(Some),
+    }
+}
+
+/// Whether a file that does not parse says something of a proxy, or cannot even be read.
+fn may_name_a_proxy(paths: &Paths) -> bool {
+    file::read_capped(&paths.lapidary_toml(), MAX).map_or(true, |bytes| {
+        String::from_utf8_lossy(&bytes)
+            .lines()
+            .any(|line| !line.trim_start().starts_with('#') && line.to_ascii_lowercase().contains("proxy"))
+    })
+}
+
 /// What every script reads as `config`: never a secret, a path or another plugin's setting. `own` comes from the embedder.
 #[must_use]
 pub fn for_scripts(config: &Config, paths: &Paths, own: Map) -> Map {
@@ -102,7 +176,43 @@ mod tests {
             .map(|l| format!("{l}\n"))
             .collect();
         let config = bare.parse::<Config>().unwrap();
-        assert_eq!(config.keys().cloned().collect::<Vec<_>>(), ["config", "privacy", "server"]);
+        assert_eq!(config.keys().cloned().collect::<Vec<_>>(), ["config", "net", "privacy", "server"]);
+    }
+
+    #[test]
+    fn the_network_is_open_through_a_proxy_or_closed_as_the_file_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = Paths::at(dir.path());
+        paths.ensure().unwrap();
+        let direct = |s: &Settings| matches!(s.outlet, Outlet::Direct);
+        let through = |s: &Settings| matches!(s.outlet, Outlet::Through(_));
+        let closed = |s: &Settings| matches!(s.outlet, Outlet::Closed(_));
+        type Holds<'a> = &'a dyn Fn(&Settings) -> bool;
+        let rows: [(&str, Holds, usize); 15] = [
+            ("", &direct, 0),
+            ("[net]\n", &direct, 0),
+            ("[net]\nproxy = \"\"\n", &direct, 0),
+            ("[net]\nproxy = \"socks5h://127.0.0.1:1080\"\n", &through, 0),
+            ("[net]\nproxy = \"http://p:3128\"\nproxy_user = \"u\"\nproxy_password = \"s3cret\"\n", &through, 0),
+            ("[net]\nproxy = \"socks4://s3cret:1\"\n", &closed, 1),
+            ("[net]\nproxy = \"socks5h://s3cret:99999\"\n", &closed, 1),
+            ("[net]\nproxy = 1080\n", &closed, 1),
+            ("[net]\nproxy = \"p\"\nproxy_user = 1\n", &closed, 1),
+            ("net = \"socks5h://s3cret\"\n", &closed, 1),
+            ("[net\nproxy = \"socks5h://s3cret\"\n", &closed, 0),
+            ("[net]\n# proxy = \"p\"\n[server\n", &direct, 0),
+            ("[server]\naddr = \n", &direct, 0),
+            ("[net]\nextra_ca = \"none.pem\"\n", &direct, 1),
+            ("[net]\nextra_ca = 1\nproxy = \"p\"\n", &through, 1),
+        ];
+        for (text, holds, faults) in rows {
+            std::fs::write(paths.lapidary_toml(), text).unwrap();
+            let (config, broken) = read(&paths);
+            let (settings, wrong) = network(&config, &paths, broken.as_ref());
+            assert!(holds(&settings), "{text}");
+            assert_eq!(wrong.len(), faults, "{text}: {wrong:?}");
+            assert!(!format!("{wrong:?}").contains("s3cret"), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -172,25 +172,22 @@ impl Options {
     pub fn seconds(&self, key: &str) -> Result<Option<Duration>> {
         self.value(key).map(|value| seconds(value, key)).transpose()
     }
-
-    /// Pairs for a query, a form or headers: a map whose values are scalars or arrays of them; `()` is left out.
-    ///
-    /// # Errors
-    /// As [`Options::flag`], naming the key inside.
-    pub fn pairs(&self, key: &str) -> Result<Vec<(String, String)>> {
-        self.value(key).map_or_else(|| Ok(Vec::new()), |value| pairs(value, key))
-    }
 }
 
-/// As [`Options::pairs`], for a value.
+/// Pairs for a query, a form or headers: a map of what `read` takes (given its place, for errors) or arrays of it; `()` is
+/// left out.
 ///
 /// # Errors
-/// `invalid_arguments` naming the key inside.
-pub fn pairs(value: &Dynamic, name: &str) -> Result<Vec<(String, String)>> {
+/// `invalid_arguments` naming the key inside, and those of `read`.
+pub fn pairs(
+    value: &Dynamic,
+    name: &str,
+    read: &mut dyn FnMut(&Dynamic, &str) -> Result<ImmutableString>,
+) -> Result<Vec<(String, String)>> {
     let map = value.read_lock::<Map>().ok_or_else(|| unfit(name, "a map", value))?;
     let mut out = Vec::new();
     let mut add = |key: &str, value: &Dynamic, place: &str| -> Result<()> {
-        let value = scalar(value, place)?;
+        let value = read(value, place)?;
         control::reserve(key.len() + value.len())?;
         out.push((key.to_owned(), value.to_string()));
         Ok(())
@@ -264,10 +261,11 @@ mod tests {
             ("tag", Dynamic::from_array(vec!["a".into(), 1.5.into()])),
             ("none", Dynamic::UNIT),
         ]);
-        let got = pairs(&Dynamic::from_map(inner), "params").unwrap();
+        let got = pairs(&Dynamic::from_map(inner), "params", &mut scalar).unwrap();
         let expected = [("page", "2"), ("tag", "a"), ("tag", "1.5")];
         assert_eq!(got, expected.map(|(k, v)| (k.to_owned(), v.to_owned())));
-        let e = pairs(&Dynamic::from_map(map(vec![("x", Dynamic::from_blob(vec![1]))])), "params").unwrap_err();
+        let e = pairs(&Dynamic::from_map(map(vec![("x", Dynamic::from_blob(vec![1]))])), "params", &mut scalar)
+            .unwrap_err();
         assert_eq!(e.message(), "`params.x` must be text, a number or a bool, not a blob");
     }
 }

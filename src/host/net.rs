@@ -1,84 +1,152 @@
-//! `net::`: HTTP requests of the plugin. Sending is the network's, permission `service::fetch`'s; here options are read.
+//! `net::`: HTTP requests of the plugin. Sending is the network's, permission `service::fetch`'s; here scripts ask for it.
 
-use crate::base::error::{Error, Kind, Result};
-use crate::host::argument::{Options, pairs, unfit};
-use crate::host::json;
+use crate::base::error::{Error, Result};
+use crate::host::{callback, json};
 use crate::script::ctx::{self, Ctx, OrRaise, Res};
 use crate::script::module::HostModule;
 use crate::script::{control, value};
-use crate::service::fetch::{self, Body, Request};
-use rhai::{Blob, Dynamic, ImmutableString, Map, NativeCallContext};
+use crate::service::fetch::{self, Allowance, Lane, Outgoing, Sender};
+use rhai::{Array, Dynamic, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext};
 use std::sync::Arc;
+
+mod options;
+mod session;
+
+pub use session::Session;
 
 /// The module.
 pub fn module() -> HostModule {
     HostModule::new(
         "net",
-        "HTTP requests. The plugin needs EXTERNAL_HTTP for the host of every hop, hosts of the local network included. Options of every request: `timeout` (seconds, 30 unless given; the call's deadline counts too), `headers` and `params` (maps), one of `json` (any value) and `data` (text, a blob, or a map sent as a form), `allow_redirects` (by itself the internet's redirects are followed and the local network's are not), `max_bytes` (of the answer, 20 MiB unless given).",
-        || rhai::exported_module!(api),
+        "HTTP requests on two lanes. A host of the local network (this machine, private addresses, names in .local, .lan and .home.arpa, names without a dot, registered direct hosts) is reached directly and its redirects are not followed by themselves; every other host is the internet, reached through the proxy of `user/lapidary.toml` where there is one, and never around it. Which lane a host is on follows from its text alone. The plugin needs EXTERNAL_HTTP for the host of every hop, hosts of the local network included. Options of every request: `timeout` (seconds, 30 unless given; the call's deadline counts too), `headers` and `params` (maps), one of `json` (any value) and `data` (text, a blob, or a map sent as a form), `files` (a map of field names, sent as a form with files together with a `data` that is a map; each file is text, a blob, `[name, data, type]` or `#{name, data, type}`, or an array of such maps), `auth` (`[user, password]`, or a token), `allow_redirects` (by itself the internet's redirects are followed and the local network's are not), `max_bytes` (of the answer, unpacked, 20 MiB unless given), `profile` (`\"plain\"`, which keeps no cookies; `\"browser\"`, with a browser's headers and cookies; `\"browser:name\"` for other cookies of the same plugin). A `Secret` may stand in `auth`, for a header, a value of `params`, or a value in a body; the request then goes only to hosts that the credential names, over https on the internet, and the answer has `***` where the value was. Nothing is sent twice by itself: `std/retry` tries again where a script asks.",
+        || {
+            let mut module = rhai::exported_module!(api);
+            module.combine(session::methods());
+            module
+        },
     )
 }
-
-const OPTIONS: [&str; 7] = ["timeout", "headers", "params", "json", "data", "allow_redirects", "max_bytes"];
 
 /// An answer as a script holds it.
 #[derive(Debug, Clone)]
 pub struct Response(Arc<fetch::Response>);
 
-fn request(ctx: &Ctx, method: &str, url: &str, opts: Map) -> Result<Request> {
-    let options = Options::read(opts, &OPTIONS)?;
-    let memory = usize::try_from(ctx.control.budget().memory).unwrap_or(usize::MAX);
-    let max_bytes = match options.count("max_bytes", usize::MAX >> 1)? {
-        // Said before the budget is touched, which would end the call.
-        Some(given) if given > memory => {
-            return Err(Error::new(
-                Kind::Quota,
-                format!("`max_bytes` is {given}, and this call may hold {memory} bytes"),
-            )
-            .hint("ask for less, or raise `limits.memory_mb` of the plugin"));
-        }
-        Some(given) => given,
-        // A plugin with little memory can still fetch something.
-        None => fetch::DEFAULT_MAX_BYTES.min(memory / 2),
-    };
-    control::reserve(max_bytes)?;
-    Ok(Request {
-        timeout: options.seconds("timeout")?.unwrap_or(fetch::DEFAULT_TIMEOUT),
-        headers: options.pairs("headers")?,
-        params: options.pairs("params")?,
-        body: body(&options)?,
-        allow_redirects: options.flag("allow_redirects")?,
-        max_bytes,
-        ..Request::new(method, url)
-    })
+/// Where requests may go and as whom, beside what their options say.
+#[derive(Default)]
+struct Bounds<'a> {
+    lane: Option<Lane>,
+    profile: Option<&'a str>,
 }
 
-fn body(options: &Options) -> Result<Body> {
-    match (options.value("json"), options.value("data")) {
-        (None, None) => Ok(Body::Empty),
-        (Some(_), Some(_)) => Err(Error::invalid("a request has either `json` or `data`, not both")),
-        (Some(json), None) => Ok(Body::Json(value::to_json(json)?)),
-        (None, Some(data)) => {
-            if let Some(text) = data.read_lock::<ImmutableString>() {
-                Ok(Body::Text(text.to_string()))
-            } else if let Some(blob) = data.read_lock::<Blob>() {
-                Ok(Body::Bytes(blob.clone()))
-            } else if data.is_map() {
-                Ok(Body::Form(pairs(data, "data")?))
-            } else {
-                Err(unfit("data", "text, a blob or a map", data))
-            }
-        }
-    }
+fn sender(ctx: &Ctx) -> Sender<'_> {
+    let plugin = &ctx.plugin;
+    Sender { client: &ctx.services.net, plugin: &plugin.name, grants: &plugin.grants, direct: &plugin.direct }
 }
 
 fn send(call: &NativeCallContext, method: &str, url: &str, opts: Map) -> Res<Response> {
+    send_within(call, &Bounds::default(), method, url, opts)
+}
+
+fn send_within(call: &NativeCallContext, bounds: &Bounds, method: &str, url: &str, opts: Map) -> Res<Response> {
     let ctx = ctx::live(call)?;
-    let sent = request(&ctx, method, url, opts).and_then(|request| {
-        let plugin = &ctx.plugin;
-        ctx.control.wait(&ctx.services.runtime, fetch::send(&ctx.services.net, &plugin.name, &plugin.grants, request))
+    ask_direct(call, &ctx)?;
+    let sent = options::read(&ctx, bounds, opts).and_then(|outgoing| {
+        control::reserve(outgoing.request.max_bytes)?;
+        let outgoing = addressed(&outgoing, method, url);
+        ctx.control.wait(&ctx.services.runtime, sender(&ctx).send(outgoing))
     });
     Ok(Response(Arc::new(sent.or_raise(call)?)))
+}
+
+fn addressed(outgoing: &Outgoing, method: &str, url: &str) -> Outgoing {
+    let mut outgoing = outgoing.clone();
+    method.clone_into(&mut outgoing.request.method);
+    url.clone_into(&mut outgoing.request.url);
+    outgoing
+}
+
+/// Most requests of one `get_all`.
+const MOST_AT_ONCE: usize = 1_000;
+
+fn get_all(call: &NativeCallContext, urls: &Array, opts: Map) -> Res<Array> {
+    let ctx = ctx::live(call)?;
+    ask_direct(call, &ctx)?;
+    let answers = options::read(&ctx, &Bounds::default(), opts).and_then(|mut outgoing| {
+        if urls.len() > MOST_AT_ONCE {
+            return Err(Error::invalid(format!("{} urls are more than {MOST_AT_ONCE}", urls.len())));
+        }
+        // What may be held is for all answers together.
+        let memory = usize::try_from(ctx.control.budget().memory).unwrap_or(usize::MAX);
+        let together = outgoing.request.max_bytes.saturating_mul(urls.len()).min(memory / 2);
+        control::reserve(together)?;
+        outgoing.request.allowance = Some(Allowance::new(together));
+        let all = urls
+            .iter()
+            .map(|url| match url.read_lock::<ImmutableString>() {
+                Some(url) => Ok(addressed(&outgoing, "GET", &url)),
+                None => Err(super::argument::unfit("urls", "an array of texts", url)),
+            })
+            .collect();
+        ctx.control.wait(&ctx.services.runtime, async { Ok(sender(&ctx).send_all(all).await) })
+    });
+    let one = |answer: Result<fetch::Response>| match answer {
+        Ok(answer) => Dynamic::from(Response(Arc::new(answer))),
+        Err(e) => value::error_to_dynamic(&e),
+    };
+    Ok(answers.or_raise(call)?.into_iter().map(one).collect())
+}
+
+/// The hosts in what a script gave or its function returned: a text is one; what is no text is left out.
+fn hosts(given: &Dynamic) -> Result<Vec<String>> {
+    let text = |value: &Dynamic| value.read_lock::<ImmutableString>().map(|text| text.to_string());
+    if let Some(host) = text(given) {
+        return Ok(vec![host]);
+    }
+    let list = given.read_lock::<Array>();
+    let list = list.ok_or_else(|| super::argument::unfit("hosts", "an array of host names", given))?;
+    Ok(list.iter().filter_map(text).collect())
+}
+
+fn register_direct(call: &NativeCallContext, given: &Dynamic) -> Res<()> {
+    let ctx = ctx::live(call)?;
+    let direct = &ctx.plugin.direct;
+    let function = match (given.read_lock::<ImmutableString>(), given.read_lock::<FnPtr>()) {
+        // A host that has to be registered has a dot or a colon, and the name of a function has none.
+        (Some(text), _) => (!text.contains(['.', ':'])).then(|| text.to_string()),
+        (_, Some(pointer)) if pointer.is_anonymous() || pointer.is_curried() => {
+            let error = Error::invalid("a closure ends with this call").hint("give the name of a function, as text");
+            return Err(ctx::raise(call, &error));
+        }
+        (_, Some(pointer)) => Some(pointer.fn_name().to_owned()),
+        (None, None) => None,
+    };
+    let Some(function) = function else {
+        return hosts(given).and_then(|hosts| direct.set(&hosts)).or_raise(call);
+    };
+    let said = call_named(call, &function)?;
+    hosts(&said).and_then(|hosts| direct.set_by(&function, &hosts, ctx.services.clock.unix_ms())).or_raise(call)
+}
+
+fn call_named(call: &NativeCallContext, function: &str) -> Res<Dynamic> {
+    callback::run(call, &FnPtr::new(function)?, ())
+}
+
+/// Asks the function again that names direct hosts, where its last answer is old.
+fn ask_direct(call: &NativeCallContext, ctx: &Ctx) -> Res<()> {
+    let direct = &ctx.plugin.direct;
+    let Some(function) = direct.due(ctx.services.clock.unix_ms()) else { return Ok(()) };
+    match call_named(call, &function) {
+        Ok(said) => direct.renew(&hosts(&said).unwrap_or_default()),
+        // Another file of the plugin registered it; what it said last holds here.
+        Err(e) if matches!(&*e, EvalAltResult::ErrorFunctionNotFound(..)) => {}
+        Err(e) => {
+            control::check().or_raise(call)?;
+            drop(e);
+            direct.renew(&[]);
+            ctx.sink.log("warn", &format!("`{function}` names no direct hosts: it failed"));
+        }
+    }
+    Ok(())
 }
 
 fn headers(response: &Response) -> Map {
@@ -104,16 +172,21 @@ fn read_json(response: &Response) -> Result<Dynamic> {
     json::read(&text(response)?).map_err(|e| e.context(format!("the answer with status {}", response.0.status)))
 }
 
+fn classify(call: &NativeCallContext, host: &str) -> Res<String> {
+    let ctx = ctx::live(call)?;
+    ask_direct(call, &ctx)?;
+    Ok(ctx.plugin.direct.lane(host).word().to_owned())
+}
+
 #[rhai::plugin::export_module]
 #[allow(clippy::unwrap_used)] // in the macro's own code, which has just checked the type
 mod api {
-    use super::send;
+    use super::{Session, send};
     use crate::script::control;
     use crate::script::ctx::{self, OrRaise, Res};
-    use crate::service::fetch;
     #[allow(clippy::wildcard_imports)] // what the macro's own code names
     use rhai::plugin::*;
-    use rhai::{Blob, Map};
+    use rhai::{Array, Blob, Map};
 
     /// An answer, whatever its status. Properties: `status` (integer), `ok` (below 400), `url` (of the last hop), `headers`
     /// (a map, names in lower case), `text`, `json`, `bytes` (a blob); `text` and `json` are also methods.
@@ -235,7 +308,81 @@ mod api {
         send(&call, method, url, opts)
     }
 
+    #[rhai_fn(return_raw)]
+    pub fn get_all(call: NativeCallContext, urls: Array) -> Res<Array> {
+        super::get_all(&call, &urls, Map::new())
+    }
+
+    /// Sends a GET request to each of up to 1,000 addresses, eight at a time, all with the same options. Gives an array: in
+    /// each address's place its answer, or the failure as `catch (e)` would have it. The answers together may fill half of
+    /// the call's memory.
+    ///
+    /// Throws `invalid_arguments` for options or a list that cannot be used; what goes wrong with one address is in its
+    /// place.
+    ///
+    /// ```rhai
+    /// let answers = net::get_all(["http://localhost:8080/greeting?name=Ann", "not an address"], #{timeout: 5});
+    /// assert_eq(answers[0].json.hello, "Ann");
+    /// assert_eq(answers[1].code, "invalid_arguments");
+    /// let good = answers.filter(|answer| answer.ok == true);
+    /// assert_eq(good.len(), 1);
+    /// ```
+    #[rhai_fn(return_raw, name = "get_all")]
+    pub fn get_all_with(call: NativeCallContext, urls: Array, opts: Map) -> Res<Array> {
+        super::get_all(&call, &urls, opts)
+    }
+
+    /// A session for the lane of an address's host: the same functions as methods, for hosts of that lane only. The host
+    /// keeps the connections; the session itself is for this call.
+    ///
+    /// Throws `invalid_arguments` for what is no address. Its methods throw it for a host of the other lane, redirects
+    /// included.
+    ///
+    /// ```rhai
+    /// let printer = net::session_for("http://localhost:8080/");
+    /// assert_eq(printer.lane, "lan");
+    /// assert_eq(printer.get("http://localhost:8080/greeting", #{params: #{name: "Ann"}}).json.hello, "Ann");
+    /// let code = "";
+    /// try { printer.get("https://example.org/"); } catch (e) { code = e.code; }
+    /// assert_eq(code, "invalid_arguments");
+    /// ```
+    #[rhai_fn(return_raw)]
+    pub fn session_for(call: NativeCallContext, url: &str) -> Res<Session> {
+        super::session::open(&call, url)
+    }
+
+    /// A session for the internet with the profile `browser`, for when there is no address yet.
+    ///
+    /// ```rhai
+    /// let web = net::wan_session();
+    /// assert_eq(`${web.lane} ${web.profile}`, "wan browser");
+    /// ```
+    #[rhai_fn(return_raw)]
+    pub fn wan_session(call: NativeCallContext) -> Res<Session> {
+        ctx::live(&call)?;
+        Ok(super::session::wan())
+    }
+
+    /// Says which hosts with public-looking names stand in the local network: an array of names, one name, or the name of
+    /// a function of this file without parameters that gives them and is asked again every 5 s. They count for this plugin
+    /// until it registers others or its generation ends, so a tool calls this before its requests. Their owner has to
+    /// allow them: `lapidary grant my_plugin EXTERNAL_HTTP=ha.my-house.example.net`.
+    ///
+    /// Throws `invalid_arguments` for what is no host, `quota` for more than 1,000, and what the function throws.
+    ///
+    /// ```rhai
+    /// net::register_direct_hosts(["ha.my-house.example.net"]);
+    /// assert_eq(net::classify("ha.my-house.example.net"), "lan");
+    /// net::register_direct_hosts([]);
+    /// assert_eq(net::classify("ha.my-house.example.net"), "wan");
+    /// ```
+    #[rhai_fn(return_raw)]
+    pub fn register_direct_hosts(call: NativeCallContext, hosts: Dynamic) -> Res<()> {
+        super::register_direct(&call, &hosts)
+    }
+
     /// Which lane a host belongs to by its text alone: `"lan"` for this machine and the network around it, else `"wan"`.
+    /// No name is resolved for it. Hosts that the plugin registered are `"lan"`.
     ///
     /// ```rhai
     /// assert_eq(net::classify("printer.lan"), "lan");
@@ -243,8 +390,7 @@ mod api {
     /// ```
     #[rhai_fn(return_raw)]
     pub fn classify(call: NativeCallContext, host: &str) -> Res<String> {
-        ctx::live(&call)?;
-        Ok(fetch::classify(host).to_owned())
+        super::classify(&call, host)
     }
 
     /// The status code.

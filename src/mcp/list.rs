@@ -208,7 +208,12 @@ mod tests {
     fn shown(emoji: &str, change: impl FnOnce(&mut Spec)) -> Value {
         let mut spec = Spec::new("roll_dice", "Rolls.", json!({"type": "object", "properties": {}}));
         change(&mut spec);
-        let plugin = Arc::new(PluginCtx { name: "dice".into(), assets: None, grants: Default::default() });
+        let plugin = Arc::new(PluginCtx {
+            name: "dice".into(),
+            assets: None,
+            grants: Default::default(),
+            direct: Default::default(),
+        });
         let tool = LiveTool {
             name: spec.name.as_str().into(),
             spec: Arc::new(spec),

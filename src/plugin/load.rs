@@ -171,6 +171,7 @@ impl Loader {
             name: found.name.as_str().into(),
             assets: shelf.assets(),
             grants: ArcSwap::from(self.services.grants.effective(&found.name, &manifest.permissions)),
+            direct: Default::default(),
         });
         let mut building = Building {
             loader: self,

@@ -129,8 +129,12 @@ impl Plugins {
     /// `conflict` when a name is taken.
     pub fn add_native(&self, tools: Vec<(Spec, Arc<dyn NativeTool>)>) -> Result<()> {
         let name: Arc<str> = "native".into();
-        let plugin =
-            Arc::new(crate::script::ctx::PluginCtx { name: name.clone(), assets: None, grants: Default::default() });
+        let plugin = Arc::new(crate::script::ctx::PluginCtx {
+            name: name.clone(),
+            assets: None,
+            grants: Default::default(),
+            direct: Default::default(),
+        });
         let mut state = self.state();
         state.native.extend(tools.into_iter().map(|(spec, code)| {
             Arc::new(LiveTool {

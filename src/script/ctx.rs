@@ -5,6 +5,7 @@ use super::control::Control;
 use super::resolver::Imports;
 use crate::base::error::{Error, Kind};
 use crate::service::Services;
+use crate::service::fetch::DirectHosts;
 use crate::service::permissions::Grants;
 use crate::service::scopes::ScopeValues;
 use arc_swap::ArcSwap;
@@ -36,6 +37,8 @@ pub struct PluginCtx {
     pub assets: Option<PathBuf>,
     /// What the owner granted; a revoked grant counts from the next host call on.
     pub grants: ArcSwap<Grants>,
+    /// What it registered as local; gone with the generation.
+    pub direct: DirectHosts,
 }
 
 /// Receives what a running call says: progress, log lines, and effects that tests record.

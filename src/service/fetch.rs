@@ -1,13 +1,25 @@
-//! `net::` of plugins: a request of a plugin, permitted at every hop by what the plugin holds at that moment.
+//! `net::` of plugins: a request of a plugin, held at every hop to what the plugin and its credentials may at that moment.
 //! How a request travels is the network's; what a plugin holds is `permissions`'.
 
-pub use crate::net::request::{DEFAULT_MAX_BYTES, DEFAULT_TIMEOUT};
-pub use crate::net::{Body, Client, Request, Response};
+pub use crate::net::request::{DEFAULT_MAX_BYTES, DEFAULT_TIMEOUT, host_of};
+pub use crate::net::{Allowance, Body, Client, File, Profile, Request, Response};
+pub use crate::net::{cookie::JarName, lane::Lane};
 
 use super::permissions::{Grants, Permission, Reach};
-use crate::base::error::{Error, Result};
-use crate::net::lane;
+use super::secret::{Redactor, Secret, misplaced};
+use crate::base::error::{Error, Kind, Result};
+use crate::net::{Rules, Target, lane};
 use arc_swap::ArcSwap;
+use futures_util::stream::{self, StreamExt};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+/// How many requests of [`Sender::send_all`] are under way at once.
+pub const AT_ONCE: usize = 8;
+/// How long what a function said counts, in milliseconds.
+const FRESH_MS: i64 = 5_000;
+/// Most hosts of one plugin.
+const MOST_HOSTS: usize = 1_000;
 
 /// The lane of a host by its text alone: `lan` or `wan`.
 #[must_use]
@@ -15,12 +27,189 @@ pub fn classify(host: &str) -> &'static str {
     lane::classify(host).word()
 }
 
-/// Sends `request` for `plugin`. Every hop is permitted anew, so a revoked grant ends a chain of redirects.
-///
-/// # Errors
-/// `permission_denied` with what to declare or to type; those of [`Client::send`].
-pub async fn send(client: &Client, plugin: &str, grants: &ArcSwap<Grants>, request: Request) -> Result<Response> {
-    client.send(request, &|host: &str| permit(&grants.load(), plugin, host)).await
+/// Names that read as the internet and are machines of the local network, as one generation of a plugin registered them.
+/// They count for that plugin alone, and go with its generation.
+#[derive(Default)]
+pub struct DirectHosts(Mutex<Registered>);
+
+#[derive(Default)]
+struct Registered {
+    hosts: BTreeSet<String>,
+    function: Option<String>,
+    /// When the function was asked last, in milliseconds since 1970.
+    asked: i64,
+}
+
+impl DirectHosts {
+    /// Registers these hosts and no others.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is no host or a wildcard, `quota` for more than 1,000.
+    pub fn set(&self, hosts: &[String]) -> Result<()> {
+        let hosts = normal(hosts)?;
+        *self.lock() = Registered { hosts, ..Registered::default() };
+        Ok(())
+    }
+
+    /// Registers what a function says now; it is asked again where that is older than 5 s.
+    ///
+    /// # Errors
+    /// As [`DirectHosts::set`].
+    pub fn set_by(&self, function: &str, hosts: &[String], now_ms: i64) -> Result<()> {
+        let hosts = normal(hosts)?;
+        *self.lock() = Registered { hosts, function: Some(function.to_owned()), asked: now_ms };
+        Ok(())
+    }
+
+    /// The function that has to be asked again, if there is one; from now on it counts as asked.
+    pub fn due(&self, now_ms: i64) -> Option<String> {
+        let mut registered = self.lock();
+        let name = registered.function.clone().filter(|_| (now_ms - registered.asked).abs() >= FRESH_MS)?;
+        registered.asked = now_ms;
+        Some(name)
+    }
+
+    /// What the function says now; nothing where it failed, so that its hosts take the way of the internet.
+    pub fn renew(&self, hosts: &[String]) {
+        self.lock().hosts = normal(hosts).unwrap_or_default();
+    }
+
+    /// Whether `host` is registered.
+    #[must_use]
+    pub fn has(&self, host: &str) -> bool {
+        self.lock().hosts.contains(host)
+    }
+
+    /// The lane of a host for this plugin, by its text and what is registered.
+    #[must_use]
+    pub fn lane(&self, host: &str) -> Lane {
+        lane::classify_with(host, &|name| self.has(name))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Registered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn normal(hosts: &[String]) -> Result<BTreeSet<String>> {
+    if hosts.len() > MOST_HOSTS {
+        return Err(Error::new(Kind::Quota, format!("{} hosts are more than {MOST_HOSTS}", hosts.len())));
+    }
+    hosts
+        .iter()
+        .map(|host| {
+            let host = super::permissions::host_pattern(&lane::normalise(host.trim()))?;
+            if host.starts_with('*') {
+                return Err(Error::invalid(format!("`{host}` stands for many hosts")).hint("write each host itself"));
+            }
+            Ok(host)
+        })
+        .collect()
+}
+
+/// A request with the credentials that it carries.
+#[derive(Clone)]
+pub struct Outgoing {
+    /// What is sent, values of credentials included.
+    pub request: Request,
+    /// Whose values are in it: it goes to hosts that all of them name, and nowhere else.
+    pub secrets: Vec<Secret>,
+    /// What was made of such values, such as a login: taken out of the answer with them.
+    pub derived: Vec<String>,
+}
+
+impl From<Request> for Outgoing {
+    fn from(request: Request) -> Self {
+        Outgoing { request, secrets: Vec::new(), derived: Vec::new() }
+    }
+}
+
+/// Sends for one plugin.
+pub struct Sender<'a> {
+    /// The host's client.
+    pub client: &'a Client,
+    /// The plugin's name.
+    pub plugin: &'a str,
+    /// What it holds; looked at for every hop, so a revoked grant ends a chain of redirects.
+    pub grants: &'a ArcSwap<Grants>,
+    /// What it registered.
+    pub direct: &'a DirectHosts,
+}
+
+impl Sender<'_> {
+    /// Sends a request. The answer's address, headers and body have `***` where a credential's value was.
+    ///
+    /// # Errors
+    /// `permission_denied` with what to declare or to type, or for a host that a credential does not name; those of
+    /// [`Client::send`].
+    pub async fn send(&self, outgoing: impl Into<Outgoing>) -> Result<Response> {
+        let Outgoing { request, secrets, derived } = outgoing.into();
+        let mut redactor = Redactor::of(&secrets);
+        derived.iter().for_each(|value| redactor.add(value));
+        let answer = self.client.send(request, &Held { sender: self, secrets: &secrets }).await?;
+        Ok(if redactor.is_empty() { answer } else { redacted(answer, &redactor) })
+    }
+
+    /// Sends several requests, [`AT_ONCE`] at a time; each outcome stands in its request's place.
+    pub async fn send_all(&self, all: Vec<Result<Outgoing>>) -> Vec<Result<Response>> {
+        let send = |outgoing: Result<Outgoing>| async { self.send(outgoing?).await };
+        stream::iter(all).map(send).buffered(AT_ONCE).collect().await
+    }
+}
+
+fn redacted(answer: Response, redactor: &Redactor) -> Response {
+    Response {
+        url: redactor.text(&answer.url).into_owned(),
+        headers: answer
+            .headers
+            .into_iter()
+            .map(|(name, value)| {
+                let value = redactor.text(&value).into_owned();
+                (name, value)
+            })
+            .collect(),
+        body: redactor.bytes(answer.body),
+        ..answer
+    }
+}
+
+/// What one request of a plugin is held to.
+struct Held<'a> {
+    sender: &'a Sender<'a>,
+    secrets: &'a [Secret],
+}
+
+impl Rules for Held<'_> {
+    fn is_direct(&self, host: &str) -> bool {
+        self.sender.direct.has(host)
+    }
+
+    fn permit(&self, target: Target) -> Result<()> {
+        let (grants, plugin, host) = (self.sender.grants.load(), self.sender.plugin, target.host);
+        permit(&grants, plugin, host)?;
+        // Where its name leads is up to a stranger's name server, so a plugin's own list is not enough.
+        if target.lane == Lane::Lan && lane::classify(host) == Lane::Wan && !grants.owner_allows_host(host) {
+            let word = Permission::ExternalHttp;
+            return Err(Error::denied(format!(
+                "the plugin `{plugin}` registered `{host}` as a host of the local network, which only the owner may allow"
+            ))
+            .with_user_action(format!("let the plugin `{plugin}` reach `{host}` in the local network"))
+            .hint(format!("type: lapidary grant {plugin} {word}={host}")));
+        }
+        for secret in self.secrets {
+            if !secret.fits(host) {
+                return Err(misplaced(secret, host));
+            }
+            if target.lane == Lane::Wan && !target.encrypted {
+                return Err(Error::denied(format!(
+                    "the credential `{}` is not sent over the internet without encryption",
+                    secret.name()
+                ))
+                .hint("use https"));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// `Ok` where `plugin` may send requests to `host`.
@@ -79,6 +268,75 @@ mod tests {
         ];
         for (declared, record, host, ok) in rows {
             assert_eq!(permit(&grants(declared.clone(), record), "p", host).is_ok(), ok, "{declared} {host}");
+        }
+    }
+
+    #[test]
+    fn registered_hosts_are_normal_replaced_and_asked_for_again_after_a_while() {
+        let direct = DirectHosts::default();
+        let list = |hosts: &[&str]| hosts.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>();
+        direct.set(&list(&[" HA.My-House.example. ", "8.8.8.8"])).unwrap();
+        for (host, lane) in [
+            ("ha.my-house.example", "lan"),
+            ("HA.MY-HOUSE.EXAMPLE.", "lan"),
+            ("x.ha.my-house.example", "wan"),
+            ("8.8.8.8", "lan"),
+            ("1.1.1.1", "wan"),
+            ("printer", "lan"),
+        ] {
+            assert_eq!(direct.lane(host).word(), lane, "{host}");
+        }
+        assert_eq!(direct.due(i64::MAX), None);
+        direct.set_by("hosts", &list(&["a.example"]), 1_000).unwrap();
+        assert!(direct.has("a.example") && !direct.has("8.8.8.8"));
+        assert_eq!(direct.due(5_999), None);
+        assert_eq!(direct.due(6_000).as_deref(), Some("hosts"));
+        assert_eq!(direct.due(6_001), None);
+        direct.renew(&list(&["b.example"]));
+        assert!(direct.has("b.example") && !direct.has("a.example"));
+        direct.renew(&list(&["not a host"]));
+        assert!(!direct.has("b.example"));
+        for bad in ["https://a.example/", "*.example.org", "", "a b"] {
+            assert_eq!(direct.set(&list(&[bad])).unwrap_err().code(), "invalid_arguments", "{bad}");
+        }
+        assert_eq!(direct.set(&vec!["a.example".to_owned(); MOST_HOSTS + 1]).unwrap_err().code(), "quota");
+    }
+
+    #[test]
+    fn a_hop_needs_permission_and_every_credentials_consent() {
+        let record = Record { granted: ["EXTERNAL_HTTP".to_owned()].into(), ..Record::default() };
+        let (any, listed) = (grants(json!(["EXTERNAL_HTTP"]), &record), json!([{"EXTERNAL_HTTP": ["home.example"]}]));
+        let own = grants(listed.clone(), &Record::default());
+        let said = grants(listed, &Record { hosts: ["home.example".to_owned()].into(), ..Record::default() });
+        let direct = DirectHosts::default();
+        direct.set(&["home.example".to_owned()]).unwrap();
+        let secret = Secret::new("s", "value", &["api.example".to_owned(), "nas.lan".to_owned()]).unwrap();
+        let no_secrets: &[Secret] = &[];
+        let one = std::slice::from_ref(&secret);
+        use Lane::{Lan, Wan};
+        let rows = [
+            (&any, no_secrets, "api.example", Wan, false, true),
+            (&own, no_secrets, "api.example", Wan, true, false),
+            (&own, no_secrets, "home.example", Wan, true, true),
+            (&own, no_secrets, "home.example", Lan, true, false),
+            (&said, no_secrets, "home.example", Lan, true, true),
+            (&any, no_secrets, "home.example", Lan, true, true),
+            (&any, one, "api.example", Wan, true, true),
+            (&any, one, "api.example", Wan, false, false),
+            (&any, one, "other.example", Wan, true, false),
+            (&any, one, "nas.lan", Lan, false, true),
+            (&any, one, "nas2.lan", Lan, false, false),
+        ];
+        let client = Client::new();
+        for (grants, secrets, host, lane, encrypted, ok) in rows {
+            let held = ArcSwap::from_pointee(grants.clone());
+            let sender = Sender { client: &client, plugin: "p", grants: &held, direct: &direct };
+            let permitted = Held { sender: &sender, secrets }.permit(Target { host, lane, encrypted });
+            assert_eq!(permitted.is_ok(), ok, "{host} {lane:?} {encrypted} with {} secrets", secrets.len());
+            if let Err(e) = permitted {
+                assert_eq!(e.code(), "permission_denied");
+                assert!(!e.to_string().contains("value"));
+            }
         }
     }
 

@@ -35,6 +35,18 @@ impl Reach {
         matches!(self, Reach::None)
     }
 
+    /// As a list of hosts: whether one of its patterns is `host` or stands for it.
+    fn covers(&self, host: &str) -> bool {
+        match self {
+            Reach::None => false,
+            Reach::Any => true,
+            Reach::Listed(patterns) => {
+                let host = normal_host(host);
+                patterns.iter().any(|pattern| covers(pattern, &host))
+            }
+        }
+    }
+
     fn of(names: BTreeSet<String>) -> Reach {
         if names.is_empty() { Reach::None } else { Reach::Listed(names) }
     }
@@ -249,6 +261,8 @@ pub(super) fn normal_host(text: &str) -> String {
 pub struct Grants {
     pub(super) words: BTreeSet<Permission>,
     pub(super) hosts: Reach,
+    /// The part of `hosts` that the owner granted, and not the plugin's own list.
+    pub(super) owner_hosts: Reach,
     pub(super) secrets: Reach,
     pub(super) folders: BTreeMap<String, PathBuf>,
 }
@@ -267,14 +281,13 @@ impl Grants {
     /// Whether requests to `host` are allowed: listed itself, or below a listed `*.domain`, or any host is.
     #[must_use]
     pub fn allows_host(&self, host: &str) -> bool {
-        match &self.hosts {
-            Reach::None => false,
-            Reach::Any => true,
-            Reach::Listed(patterns) => {
-                let host = normal_host(host);
-                patterns.iter().any(|pattern| covers(pattern, &host))
-            }
-        }
+        self.hosts.covers(host)
+    }
+
+    /// Whether requests to `host` are allowed and the owner said so, beside the plugin's own list.
+    #[must_use]
+    pub fn owner_allows_host(&self, host: &str) -> bool {
+        self.hosts.covers(host) && self.owner_hosts.covers(host)
     }
 
     /// Whether the credential `name` may be used.
@@ -405,6 +418,7 @@ pub fn effective(record: &Record, declared: &Declared) -> Grants {
         Reach::Any if granted(Permission::ExternalHttp) => Reach::Any,
         Reach::Any => Reach::of(record.hosts.clone()),
     };
+    let owner_hosts = if granted(Permission::ExternalHttp) { Reach::Any } else { Reach::of(record.hosts.clone()) };
     let secrets = match &declared.secrets {
         _ if denied(Permission::UseSecrets) => Reach::None,
         Reach::None => Reach::None,
@@ -412,7 +426,7 @@ pub fn effective(record: &Record, declared: &Declared) -> Grants {
         Reach::Listed(names) => Reach::of(names.intersection(&record.secrets).cloned().collect()),
         Reach::Any => Reach::of(record.secrets.clone()),
     };
-    Grants { words, hosts, secrets, folders: record.folders.clone() }
+    Grants { words, hosts, owner_hosts, secrets, folders: record.folders.clone() }
 }
 
 #[cfg(test)]

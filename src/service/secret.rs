@@ -140,7 +140,13 @@ impl Redactor {
     /// As [`Redactor::text`], for bytes in any charset that writes ASCII as ASCII.
     #[must_use]
     pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
-        self.forms.iter().fold(bytes, |bytes, form| replaced(bytes, form.as_bytes()))
+        match String::from_utf8(bytes) {
+            Ok(text) => match self.text(&text) {
+                Cow::Borrowed(_) => text.into_bytes(),
+                Cow::Owned(text) => text.into_bytes(),
+            },
+            Err(e) => self.forms.iter().fold(e.into_bytes(), |bytes, form| replaced(bytes, form.as_bytes())),
+        }
     }
 }
 
@@ -226,6 +232,8 @@ mod tests {
             assert_eq!(secret.redact(&format!("a={shown}&b")), "a=***&b", "{shown}");
             let redactor = Redactor::of([&secret]);
             assert_eq!(redactor.bytes(format!("{shown}{shown}.").into_bytes()), b"******.", "{shown}");
+            let binary = [b"\xff", shown.as_bytes(), b"\xfe", shown.as_bytes()].concat();
+            assert_eq!(redactor.bytes(binary), b"\xff***\xfe***", "{shown}");
         }
     }
 

@@ -302,7 +302,12 @@ mod tests {
     }
 
     fn tool(plugin: &str, name: &str) -> Arc<LiveTool> {
-        let ctx = Arc::new(PluginCtx { name: plugin.into(), assets: None, grants: Default::default() });
+        let ctx = Arc::new(PluginCtx {
+            name: plugin.into(),
+            assets: None,
+            grants: Default::default(),
+            direct: Default::default(),
+        });
         Arc::new(LiveTool {
             name: name.into(),
             spec: Arc::new(Spec::new(name, "x", json!({"type": "object"}))),

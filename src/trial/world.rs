@@ -119,7 +119,12 @@ impl World {
         let generation = recipe.plugin.as_deref().map(|name| live(&host, name)).transpose()?;
         let plugin = match &generation {
             Some(generation) => generation.plugin.clone(),
-            None => Arc::new(PluginCtx { name: "script".into(), assets: None, grants: ArcSwap::default() }),
+            None => Arc::new(PluginCtx {
+                name: "script".into(),
+                assets: None,
+                grants: ArcSwap::default(),
+                direct: Default::default(),
+            }),
         };
         let world = World {
             host,

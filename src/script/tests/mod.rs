@@ -141,7 +141,12 @@ impl Rig {
         settings.insert("sides".into(), 6_i64.into());
         Arc::new(Ctx {
             phase,
-            plugin: Arc::new(PluginCtx { name: "probe".into(), assets: None, grants: ArcSwap::default() }),
+            plugin: Arc::new(PluginCtx {
+                name: "probe".into(),
+                assets: None,
+                grants: ArcSwap::default(),
+                direct: Default::default(),
+            }),
             generation: 1,
             tool: "".into(),
             imports,
