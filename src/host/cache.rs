@@ -5,9 +5,10 @@ use crate::host::argument;
 use crate::host::callback::{self, Fault};
 use crate::script::ctx::{Ctx, OrRaise, Res};
 use crate::script::module::HostModule;
-use crate::script::{control, value};
+use crate::script::{alloc, control, value};
 use crate::service::cache::Place;
 use rhai::{Dynamic, FnPtr, ImmutableString, Map, NativeCallContext};
+use std::cell::Cell;
 
 /// The module.
 pub fn module() -> HostModule {
@@ -35,7 +36,7 @@ fn place<'a>(ctx: &'a Ctx, scope: Option<&'a ImmutableString>, key: &'a str) -> 
 
 fn get(call: &NativeCallContext, ctx: &Ctx, key: &str, opts: Map) -> Res<Dynamic> {
     let scope = scope_of(opts).or_raise(call)?;
-    let found = ctx.services.cache.get(place(ctx, scope.as_ref(), key));
+    let found = alloc::uncharged(|| ctx.services.cache.get(place(ctx, scope.as_ref(), key)));
     found.map_or(Ok(Dynamic::UNIT), |found| value::from_json(&found)).or_raise(call)
 }
 
@@ -45,7 +46,9 @@ fn ttl(seconds: &Dynamic) -> Result<f64> {
 
 fn put(ctx: &Ctx, key: &str, value: &Dynamic, seconds: &Dynamic, opts: Map) -> Result<()> {
     let scope = scope_of(opts)?;
-    ctx.services.cache.put(place(ctx, scope.as_ref(), key), value::to_json(value)?, ttl(seconds)?)
+    let (value, seconds) = (value::to_json(value)?, ttl(seconds)?);
+    // The cache has its own limits: what it keeps is its own copy, and no call's.
+    alloc::uncharged(|| ctx.services.cache.put(place(ctx, scope.as_ref(), key), value.clone(), seconds))
 }
 
 fn get_or(
@@ -57,16 +60,22 @@ fn get_or(
     opts: Map,
 ) -> Result<Dynamic, Fault> {
     let scope = scope_of(opts)?;
+    // Up to where the call's own work reaches: what the cache does before and behind it is not the call's.
+    let own = Cell::new(alloc::live());
     let found =
         ctx.services.cache.get_or(place(ctx, scope.as_ref(), key), ttl(seconds)?, &|| Ok(control::check()?), || {
-            callback::run_to_json(call, compute, ())
-        })?;
-    Ok(value::from_json(&found)?)
+            alloc::settle(own.get());
+            let made = callback::run_to_json(call, compute, ()).map(|value| alloc::uncharged(|| value.clone()));
+            own.set(alloc::live());
+            made
+        });
+    alloc::settle(own.get());
+    Ok(value::from_json(&*found?)?)
 }
 
 fn invalidate(ctx: &Ctx, key: &str, opts: Map) -> Result<()> {
     let scope = scope_of(opts)?;
-    ctx.services.cache.invalidate(place(ctx, scope.as_ref(), key));
+    alloc::uncharged(|| ctx.services.cache.invalidate(place(ctx, scope.as_ref(), key)));
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! `regex::`: patterns in linear time. The matching is `service::pattern`'s.
 
+use crate::base::error::Result;
+use crate::script::alloc;
 use crate::script::module::HostModule;
-use crate::service::pattern::Match;
+use crate::service::pattern::{self, Match};
 use rhai::{Dynamic, Map};
 
 /// The module.
@@ -25,9 +27,14 @@ fn position(at: usize) -> Dynamic {
     i64::try_from(at).unwrap_or(i64::MAX).into()
 }
 
+/// Compiles the pattern: kept for whoever comes next, so this call does not pay for it.
+fn ready(pattern: &str) -> Result<()> {
+    alloc::uncharged(|| pattern::prepare(pattern))
+}
+
 #[rhai::plugin::export_module]
 mod api {
-    use super::place;
+    use super::{place, ready};
     use crate::script::control;
     use crate::script::ctx::{OrRaise, Res};
     use crate::service::pattern;
@@ -45,7 +52,7 @@ mod api {
     /// ```
     #[rhai_fn(return_raw)]
     pub fn is_match(call: NativeCallContext, pattern: &str, text: &str) -> Res<bool> {
-        pattern::is_match(pattern, text).or_raise(&call)
+        ready(pattern).and_then(|()| pattern::is_match(pattern, text)).or_raise(&call)
     }
 
     /// The first match as a map with `text`, `start` and `end` (characters from 0, `end` not included), or `()`.
@@ -57,7 +64,7 @@ mod api {
     /// ```
     #[rhai_fn(return_raw)]
     pub fn find(call: NativeCallContext, pattern: &str, text: &str) -> Res<Dynamic> {
-        Ok(pattern::find(pattern, text).or_raise(&call)?.map_or(Dynamic::UNIT, place))
+        Ok(ready(pattern).and_then(|()| pattern::find(pattern, text)).or_raise(&call)?.map_or(Dynamic::UNIT, place))
     }
 
     /// Every match, in order and not overlapping, each as `find` gives it.
@@ -70,7 +77,12 @@ mod api {
     /// ```
     #[rhai_fn(return_raw)]
     pub fn find_all(call: NativeCallContext, pattern: &str, text: &str) -> Res<Array> {
-        Ok(pattern::find_all(pattern, text, &control::reserve).or_raise(&call)?.into_iter().map(place).collect())
+        Ok(ready(pattern)
+            .and_then(|()| pattern::find_all(pattern, text, &control::reserve))
+            .or_raise(&call)?
+            .into_iter()
+            .map(place)
+            .collect())
     }
 
     /// The groups of the first match, or `()`: a map with `groups` (an array; 0 is the whole match) and `named` (a map).
@@ -83,7 +95,9 @@ mod api {
     /// ```
     #[rhai_fn(return_raw)]
     pub fn captures(call: NativeCallContext, pattern: &str, text: &str) -> Res<Dynamic> {
-        let Some(found) = pattern::captures(pattern, text).or_raise(&call)? else { return Ok(Dynamic::UNIT) };
+        let Some(found) = ready(pattern).and_then(|()| pattern::captures(pattern, text)).or_raise(&call)? else {
+            return Ok(Dynamic::UNIT);
+        };
         let group = |text: Option<String>| text.map_or(Dynamic::UNIT, Dynamic::from);
         let mut map = Map::new();
         map.insert("groups".into(), found.numbered.into_iter().map(group).collect::<Array>().into());
@@ -101,7 +115,7 @@ mod api {
     /// ```
     #[rhai_fn(return_raw)]
     pub fn replace(call: NativeCallContext, pattern: &str, text: &str, replacement: &str) -> Res<String> {
-        pattern::replace(pattern, text, replacement, &control::reserve).or_raise(&call)
+        ready(pattern).and_then(|()| pattern::replace(pattern, text, replacement, &control::reserve)).or_raise(&call)
     }
 
     /// The parts of a text between the matches.
@@ -113,6 +127,11 @@ mod api {
     /// ```
     #[rhai_fn(return_raw)]
     pub fn split(call: NativeCallContext, pattern: &str, text: &str) -> Res<Array> {
-        Ok(pattern::split(pattern, text, &control::reserve).or_raise(&call)?.into_iter().map(Dynamic::from).collect())
+        Ok(ready(pattern)
+            .and_then(|()| pattern::split(pattern, text, &control::reserve))
+            .or_raise(&call)?
+            .into_iter()
+            .map(Dynamic::from)
+            .collect())
     }
 }

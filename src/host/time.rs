@@ -89,7 +89,7 @@ mod api {
     /// A point in time moved by a span such as `1h 30m`, `2 days`, `-3 weeks` or `P1DT2H`. Days and longer follow the calendar
     /// of the text's zone where it names one in `[..]`.
     ///
-    /// Throws `invalid_arguments` for a text that is no time, a span that is none, or a result beyond the year 9999.
+    /// Throws `invalid_arguments` for a text that is no time, a span that is none, or a result outside the years 0 to 9999.
     ///
     /// ```rhai
     /// assert_eq(time::add("2026-01-31T12:00:00Z", "1 month"), "2026-02-28T12:00:00Z");

@@ -103,6 +103,11 @@ pub fn uncharged<T>(work: impl FnOnce() -> T) -> T {
     out
 }
 
+/// Forgets what was allocated and freed since [`live`] was `at`.
+pub fn settle(at: i64) {
+    HELD.with(|held| held.live.set(at));
+}
+
 /// Whether the counting allocator is installed in this process; probed once.
 #[must_use]
 pub fn is_installed() -> bool {

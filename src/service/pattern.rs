@@ -189,6 +189,14 @@ impl<'t> Offsets<'t> {
     }
 }
 
+/// Compiles a pattern, unless it is kept already, so that the next function here need not. Kept patterns serve everybody.
+///
+/// # Errors
+/// `invalid_arguments` for one that does not compile or is too large.
+pub fn prepare(pattern: &str) -> Result<()> {
+    compiled(pattern).map(drop)
+}
+
 fn compiled(pattern: &str) -> Result<Arc<Pattern>> {
     static CACHE: Mutex<VecDeque<Arc<Pattern>>> = Mutex::new(VecDeque::new());
     if pattern.len() > MAX_PATTERN {

@@ -26,7 +26,7 @@ pub fn local_zone() -> String {
 /// A moment in milliseconds since 1970 as RFC 3339 text in UTC; `None` for one that no calendar reaches.
 #[must_use]
 pub fn from_unix_ms(unix_ms: i64) -> Option<String> {
-    Timestamp::from_millisecond(unix_ms).ok().map(|at| show(&at.to_zoned_datetime(TimeZone::UTC)))
+    Timestamp::from_millisecond(unix_ms).ok().and_then(|at| show(&at.to_zoned_datetime(TimeZone::UTC)).ok())
 }
 
 /// The present moment, in `zone` or in UTC.
@@ -36,7 +36,7 @@ pub fn from_unix_ms(unix_ms: i64) -> Option<String> {
 pub fn now(clock: &Clock, zone: Option<&str>) -> Result<String> {
     let at =
         Timestamp::from_millisecond(clock.unix_ms()).map_err(|e| Error::internal(format!("the clock is off: {e}")))?;
-    Ok(show(&at.to_zoned_datetime(zone_of(zone)?)))
+    show(&at.to_zoned_datetime(zone_of(zone)?))
 }
 
 /// Reads a point in time and gives it as RFC 3339 text: RFC 3339, RFC 9557 (with `[Zone]`), `2026-11-30`,
@@ -46,7 +46,7 @@ pub fn now(clock: &Clock, zone: Option<&str>) -> Result<String> {
 /// # Errors
 /// `invalid_arguments` for a text that is none of these, `not_found` for a zone that does not exist.
 pub fn parse(text: &str, zone: Option<&str>) -> Result<String> {
-    read(text, zone).map(|at| show(&at))
+    show(&read(text, zone)?)
 }
 
 /// Formats a point in time by a `strftime` pattern, such as `%A %d %B %Y, %H:%M`.
@@ -64,15 +64,14 @@ pub fn format(text: &str, pattern: &str) -> Result<String> {
 /// names one in `[..]`.
 ///
 /// # Errors
-/// `invalid_arguments` for a text that is no time, a span that is none, or a result beyond the year 9999.
+/// `invalid_arguments` for a text that is no time, a span that is none, or a result outside the years 0 to 9999.
 pub fn add(text: &str, span: &str) -> Result<String> {
     let at = read(text, None)?;
-    let span: Span = span.trim().parse().map_err(|_| {
+    let by: Span = span.trim().parse().map_err(|_| {
         Error::invalid(format!("`{}` is no span of time", clip(span)))
             .hint("for example \"1h 30m\", \"2 days\" or \"P1D\"")
     })?;
-    let moved = at.checked_add(span).map_err(|_| Error::invalid("the result is beyond the years that can be told"))?;
-    Ok(show(&moved))
+    show(&at.checked_add(by).map_err(|_| beyond(&format!("{} and {}", clip(text), clip(span))))?)
 }
 
 /// From `a` to `b`.
@@ -92,7 +91,7 @@ pub fn diff(a: &str, b: &str) -> Result<Diff> {
 /// # Errors
 /// As [`parse`].
 pub fn convert(text: &str, zone: &str) -> Result<String> {
-    Ok(show(&read(text, None)?.with_time_zone(zone_of(Some(zone))?)))
+    show(&read(text, None)?.with_time_zone(zone_of(Some(zone))?))
 }
 
 /// Names of all zones, sorted.
@@ -138,12 +137,24 @@ fn read(text: &str, zone: Option<&str>) -> Result<ZonedDateTime> {
     let own = zone_of(zone)?;
     let wanted = zone.map(|_| own.clone());
     let at = read_as_written(text, own).ok_or_else(|| {
+        // Well written, so what is wrong is not the form: offsets need room at the end of the last year.
+        let is_seconds = text.parse::<i64>().is_ok() && text.trim_start_matches(['-', '+']).len() != 8;
+        if is_seconds || Pieces::parse(text).is_ok_and(|written| written.date().year() == 9999) {
+            return beyond(&clip(text));
+        }
         Error::invalid(format!("`{}` is no point in time", clip(text))).hint("for example 2026-11-30T14:00:00+01:00")
     })?;
     Ok(match wanted {
         Some(zone) => at.with_time_zone(zone),
         None => at,
     })
+}
+
+/// A moment outside what can be reckoned with.
+fn beyond(what: &str) -> Error {
+    Error::invalid(format!("`{what}` is beyond the times that can be told")).hint(
+        "they run from 0000-01-01T00:00:00Z to 9999-12-30T22:00:00Z, so that every time zone can show each of them",
+    )
 }
 
 fn read_as_written(text: &str, zone: TimeZone) -> Option<ZonedDateTime> {
@@ -186,10 +197,13 @@ fn fraction_of_seconds(text: &str) -> Option<Timestamp> {
     Timestamp::new(whole.parse::<i64>().ok()?.checked_mul(i64::from(sign))?, nanos.parse::<i32>().ok()? * sign).ok()
 }
 
-/// RFC 3339, with `Z` for UTC and fractions only where there are any.
-fn show(at: &ZonedDateTime) -> String {
+/// RFC 3339, with `Z` for UTC and fractions only where there are any. It has no years before 0.
+fn show(at: &ZonedDateTime) -> Result<String> {
+    if at.year() < 0 {
+        return Err(beyond(&format!("the year {}", at.year())));
+    }
     let pattern = if *at.time_zone() == TimeZone::UTC { "%Y-%m-%dT%H:%M:%S%.fZ" } else { "%Y-%m-%dT%H:%M:%S%.f%:z" };
-    at.strftime(pattern).to_string()
+    Ok(at.strftime(pattern).to_string())
 }
 
 fn clip(text: &str) -> String {
@@ -254,6 +268,25 @@ mod tests {
         }
         for bad in ["Nowhere", "../../etc/passwd", "/etc/passwd", "+99:00", "Europe/Prague\0", &"x".repeat(1000)] {
             assert_eq!(parse("2026-11-30", Some(bad)).unwrap_err().code(), "not_found", "{bad:.20}");
+        }
+        for edge in
+            ["9999-12-30T22:00:00Z", "9999-12-31T23:00:00+25:00", "0000-01-01T00:00:00Z", "9999-12-30T21:59:59.5Z"]
+        {
+            assert_eq!(parse(edge, None).unwrap(), edge);
+        }
+        for beyond in [
+            "9999-12-31T23:59:59Z",
+            "9999-12-31",
+            "9999-12-31T00:00:00+01:00",
+            "253402300799",
+            "-62198755200",
+            "9223372036854775807",
+        ] {
+            let e = parse(beyond, None).unwrap_err();
+            assert!(e.message().contains("beyond") && e.hint_text().unwrap().contains("9999-12-30T22:00:00Z"), "{e}");
+        }
+        for (at, span) in [("9999-12-30T22:00:00Z", "1 day"), ("0000-01-01", "-1s"), ("2026-11-30", "9000 years")] {
+            assert!(add(at, span).unwrap_err().message().contains("beyond"), "{at} {span}");
         }
         let e = parse("2026-11-30", Some("Prague")).unwrap_err();
         assert!(e.hint_text().unwrap().contains("Europe/Prague"), "{e}");

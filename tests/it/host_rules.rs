@@ -238,6 +238,35 @@ fn natives_that_make_much_of_little_stay_within_the_memory_of_the_call() {
 }
 
 #[test]
+fn what_the_cache_keeps_is_charged_to_no_call_and_paid_back_to_none() {
+    let w = World::new();
+    let text = r#"
+fn big(n) { let s = `${n}`; s.pad(4000000, 'x'); s }
+/// Keep. Use it in tests.
+/// @local
+fn keep() { for n in 0..40 { cache::put(`k${n}`, big(n), 60); } "kept" }
+/// Make. Use it in tests.
+/// @local
+fn make() { for n in 0..40 { cache::get_or(`m${n}`, 60, || big(n)); } "made" }
+/// Fail to make. Use it in tests.
+/// @local
+fn make_badly() { for n in 0..40 { try { cache::get_or("bad", 60, || { big(n); throw "no" }); } catch { } } "tried" }
+/// Drop. Use it in tests.
+/// @local
+fn spoil() { for n in 0..40 { cache::invalidate(`k${n}`); cache::invalidate(`m${n}`); } let a = []; for n in 0..17 { a.push(big(n)); } a.len() }
+/// Read. Use it in tests.
+/// @local
+fn read() { let n = 0; for i in 0..400 { if cache::get(`m${i % 40}`) != () { n += 1; } } n }
+"#;
+    w.tool("probe", text);
+    assert_eq!(w.text("keep", json!({})), "kept");
+    assert_eq!(w.text("make", json!({})), "made");
+    assert_eq!(w.text("make_badly", json!({})), "tried");
+    assert_ne!(w.text("read", json!({})), "0");
+    assert_eq!(w.fails("spoil", json!({})).0, "quota");
+}
+
+#[test]
 fn fifty_updates_at_once_lose_nothing_and_one_of_many_callers_computes() {
     let plugins = [
         ("count".to_owned(), tool("count", "state::update(\"n\", 0, |n| n + 1);")),
