@@ -37,6 +37,13 @@ pub struct Function {
     pub column: usize,
 }
 
+impl Function {
+    fn position(&self) -> Option<Position> {
+        let line = u16::try_from(self.line).ok().filter(|line| *line > 0)?;
+        Some(Position::new(line, u16::try_from(self.column).unwrap_or(0)))
+    }
+}
+
 /// A loaded file.
 pub struct Program {
     /// Display name and text.
@@ -304,6 +311,14 @@ pub fn invoke(
         // A native that was stopped as the last thing of the call has cut its result off.
         Ok(_) if matches!(ctx.control.stopped(), Stop::Memory | Stop::Operations) => {
             Err(ctx::raise_at(&ctx.control.error(), Position::NONE))
+        }
+        // A stop passes through the calls around it and loses its place there, so the function that was called has to do.
+        Err(e) if matches!(&*e, EvalAltResult::ErrorTerminated(_, at) if at.is_none()) => {
+            let place = program.functions.iter().find(|f| f.name == call.function).and_then(Function::position);
+            Err(match (*e, place) {
+                (EvalAltResult::ErrorTerminated(why, _), Some(at)) => EvalAltResult::ErrorTerminated(why, at).into(),
+                (e, _) => e.into(),
+            })
         }
         other => other,
     }

@@ -219,6 +219,28 @@ fn budgets_end_a_call_and_the_next_one_works() {
 }
 
 #[test]
+fn whatever_stops_a_call_is_shown_at_a_line() {
+    let w = World::new();
+    w.write(
+        "user/plugins/p/plugin.json",
+        r#"{ "name": "p", "tools": ["tools/t.rhai"], "limits": { "operations": 100000, "memory_mb": 1 } }"#,
+    );
+    w.write(
+        "user/plugins/p/tools/t.rhai",
+        "fn below() { loop {} }\n/// A. Use it in tests.\nfn spin() { loop {} }\n/// B. Use it in tests.\nfn grow() { let s = \"x\"; loop { s += s; } }\n\
+         /// C. Use it in tests.\nfn deep() { below() }\n/// D. Use it in tests.\nfn wide() { let s = \"\"; s.pad(9000000, \"x\"); s }\n\
+         /// E. Use it in tests.\n/// @timeout 1\nfn nap() { time::sleep(20) }\n",
+    );
+    w.host.plugins().rescan();
+    w.host.plugins().refresh(&["p".into()]);
+    for (tool, line) in [("spin", 3), ("grow", 5), ("deep", 7), ("wide", 9), ("nap", 12)] {
+        let outcome = w.call(tool, json!({}));
+        let at = outcome.diagnostic.unwrap_or_else(|| panic!("{tool}: {}", outcome.text));
+        assert_eq!((at.file.as_str(), at.line), ("user/plugins/p/tools/t.rhai", line), "{}", at.render());
+    }
+}
+
+#[test]
 fn a_tool_that_calls_itself_ends_at_the_nesting_limit() {
     let w = World::new();
     w.tool("t", "/// A. Use it in tests.\nfn again() { tools::run(\"again\", #{}) }\n");
