@@ -110,7 +110,12 @@ fn console(root: &Path, block: &Block, wrong: &mut Vec<String>) {
 }
 
 fn follow(page: &Path) -> Vec<String> {
-    let text = fs::read_to_string(page).unwrap();
+    let mut text = fs::read_to_string(page).unwrap();
+    if text.contains("localhost:8080/") {
+        let port = crate::host_api::server();
+        text = text.replace("localhost:8080/", &format!("localhost:{port}/"));
+        text = text.replace("127.0.0.1:8080/", &format!("127.0.0.1:{port}/"));
+    }
     let dir = tempfile::tempdir().unwrap();
     let mut wrong = Vec::new();
     for block in blocks(&text) {

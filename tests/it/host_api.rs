@@ -229,7 +229,7 @@ fn caught(work, code) { try { work.call(); } catch (e) { if e.code == code { ret
 "#;
 
 /// A server on this machine: `/greeting?name=..`, `/echo`, `/slow` (which never answers), `/moved` and `/big`.
-fn server() -> u16 {
+pub fn server() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
