@@ -117,6 +117,8 @@ fn follow(page: &Path) -> Vec<String> {
         text = text.replace("127.0.0.1:8080/", &format!("127.0.0.1:{port}/"));
     }
     let dir = tempfile::tempdir().unwrap();
+    // A folder is a workshop by what is in it.
+    fs::create_dir(dir.path().join("user")).unwrap();
     let mut wrong = Vec::new();
     for block in blocks(&text) {
         if let Some(file) = block.file() {
