@@ -596,15 +596,20 @@ impl Building<'_> {
                 continue;
             }
             if out.len() >= MAX_TOOLS_PER_FILE {
+                // One finding: each further function would say the same.
                 self.quarantine(
-                    function.name.clone(),
-                    Diagnostic::error("schema", &**file, format!("a file has at most {MAX_TOOLS_PER_FILE} tools")).at(
-                        text,
-                        function.line,
-                        1,
-                    ),
+                    format!("{}..", function.name),
+                    Diagnostic::error(
+                        "schema",
+                        &**file,
+                        format!(
+                            "the file has more than {MAX_TOOLS_PER_FILE} tools; those from `{}` on are left out",
+                            function.name
+                        ),
+                    )
+                    .at(text, function.line, 1),
                 );
-                continue;
+                break;
             }
             let params: Vec<&str> = function.params.iter().map(String::as_str).collect();
             let comments: Vec<&str> = function.comments.iter().map(String::as_str).collect();

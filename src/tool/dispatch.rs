@@ -62,6 +62,11 @@ impl Who {
         Who::owner("library")
     }
 
+    /// Who reads what this caller is told: at the command line a person, elsewhere a model or a program.
+    fn reader(&self) -> gate::Reader {
+        if self.door == "cli" { gate::Reader::Person } else { gate::Reader::Model }
+    }
+
     /// The same caller, in a chat.
     #[must_use]
     pub fn in_chat(mut self, chat: &str) -> Who {
@@ -319,7 +324,11 @@ impl Dispatcher {
         let Some(tool) = snapshot.get(&call.tool) else {
             let offered = |name: &&str| call.who.allowed.as_ref().is_none_or(|allowed| allowed.contains(*name));
             let absent = snapshot.absent.iter().map(|(plugin, why)| (&**plugin, why));
-            return refuse("".into(), 0, gate::unknown(&call.tool, snapshot.names().filter(offered), absent));
+            return refuse(
+                "".into(),
+                0,
+                gate::unknown(&call.tool, snapshot.names().filter(offered), absent, call.who.reader()),
+            );
         };
         let plugin = tool.plugin();
         let depth = parent.map_or(0, |(ctx, _)| ctx.depth + 1);
@@ -339,6 +348,7 @@ impl Dispatcher {
                 grants: &grants,
                 held: gate::Held::Everything,
                 depth,
+                reader: call.who.reader(),
             })
         };
         if let Err(e) = verdict {

@@ -22,6 +22,15 @@ pub enum Held<'a> {
     Only(&'a BTreeSet<Permission>),
 }
 
+/// Who reads a refusal, for what it advises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// A model, which can do without the tool, or a program.
+    Model,
+    /// Somebody at a terminal.
+    Person,
+}
+
 /// The facts of a call to a tool that exists.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
@@ -49,6 +58,8 @@ pub struct Request<'a> {
     pub held: Held<'a>,
     /// How many tool calls are around this one.
     pub depth: u8,
+    /// Who reads the refusal.
+    pub reader: Reader,
 }
 
 /// Why a plugin's tools cannot be called though it is known: for messages that help.
@@ -75,7 +86,7 @@ pub fn decide(request: &Request<'_>) -> Verdict {
     if let Some(allowed) = request.allowed
         && !allowed.contains(name)
     {
-        return Err(not_offered(name, allowed));
+        return Err(not_offered(name, allowed, request.reader));
     }
     if request.depth > NESTING {
         return Err(Error::new(
@@ -107,25 +118,32 @@ pub fn decide(request: &Request<'_>) -> Verdict {
             Kind::Disabled,
             format!("the tool `{name}` needs the scope `{scope}`, which is closed in this chat"),
         )
-        .hint(format!("choose a {scope} scope in the chat's settings, or answer without this tool")));
+        .hint(match request.reader {
+            Reader::Model => format!("choose a {scope} scope in the chat's settings, or answer without this tool"),
+            Reader::Person => format!("choose a {scope} scope in the chat's settings"),
+        }));
     }
     permissions(request)
 }
 
-fn not_offered(name: &str, allowed: &BTreeSet<String>) -> Error {
+fn not_offered(name: &str, allowed: &BTreeSet<String>, reader: Reader) -> Error {
     let error = Error::new(Kind::Disabled, format!("the tool `{name}` is not in the active toolset"));
-    error.hint(alternatives(allowed.iter().map(String::as_str)))
+    error.hint(alternatives(allowed.iter().map(String::as_str), reader))
 }
 
-fn alternatives<'a>(available: impl Iterator<Item = &'a str>) -> String {
+fn alternatives<'a>(available: impl Iterator<Item = &'a str>, reader: Reader) -> String {
     let mut sorted: Vec<&str> = available.collect();
     sorted.sort_unstable();
     let more = sorted.len().saturating_sub(ALTERNATIVES);
     sorted.truncate(ALTERNATIVES);
-    match (sorted.is_empty(), more) {
-        (true, _) => "no tools are available; answer without tools".to_owned(),
-        (false, 0) => format!("call one of {}, or answer without tools", sorted.join(", ")),
-        (false, more) => format!("call one of {} or {more} others, or answer without tools", sorted.join(", ")),
+    let names = sorted.join(", ");
+    match (reader, sorted.is_empty(), more) {
+        (Reader::Model, true, _) => "no tools are available; answer without tools".to_owned(),
+        (Reader::Model, false, 0) => format!("call one of {names}, or answer without tools"),
+        (Reader::Model, false, more) => format!("call one of {names} or {more} others, or answer without tools"),
+        (Reader::Person, true, _) => "there are no tools yet; write one: lapidary new greet".to_owned(),
+        (Reader::Person, false, 0) => format!("there are {names}"),
+        (Reader::Person, false, more) => format!("there are {names} and {more} others; lapidary tools lists them"),
     }
 }
 
@@ -192,6 +210,7 @@ pub fn unknown<'a>(
     wanted: &str,
     names: impl IntoIterator<Item = &'a str>,
     absent: impl IntoIterator<Item = (&'a str, &'a Absence)>,
+    reader: Reader,
 ) -> Error {
     let shown: String = wanted.chars().take(80).flat_map(char::escape_debug).collect();
     let names: Vec<&str> = names.into_iter().collect();
@@ -212,7 +231,7 @@ pub fn unknown<'a>(
     }
     let close = names::did_you_mean(wanted, names.iter().copied(), 3);
     if close.is_empty() {
-        return error.hint(alternatives(names.into_iter()));
+        return error.hint(alternatives(names.into_iter(), reader));
     }
     let close: Vec<String> = close.into_iter().map(|n| format!("`{n}`")).collect();
     error.hint(format!("did you mean {}?", close.join(" or ")))
@@ -254,6 +273,7 @@ mod tests {
             grants,
             held: Held::Everything,
             depth: 0,
+            reader: Reader::Model,
         }
     }
 
@@ -456,12 +476,28 @@ mod tests {
             ("mapsplugin_show", "the plugin `mapsplugin` is off; type: lapidary enable mapsplugin"),
         ];
         for (wanted, hint) in rows {
-            let e = unknown(wanted, names, absent);
+            let e = unknown(wanted, names, absent, Reader::Model);
             assert_eq!((e.kind(), e.hint_text()), (Kind::NotFound, Some(hint)), "{wanted}");
             assert!(!e.to_string().contains("secret words"));
         }
-        let e = unknown(&"\u{1b}x".repeat(1_000), [], []);
+        let e = unknown(&"\u{1b}x".repeat(1_000), [], [], Reader::Model);
         assert!(e.message().len() < 800 && !e.message().contains('\u{1b}'));
         assert_eq!(e.hint_text(), Some("no tools are available; answer without tools"));
+    }
+    #[test]
+    fn a_person_is_told_what_there_is_and_not_how_to_answer() {
+        let (scopes, grants, tool) = (ScopeValues::default(), Grants::default(), spec(Locality::Local, &[]));
+        let offered = set(&["b", "a"]);
+        let many: Vec<String> = (0..25).map(|i| format!("tool_{i:02}")).collect();
+        let person = Request { reader: Reader::Person, allowed: Some(&offered), ..request(&tool, &scopes, &grants) };
+        for (refusal, hint) in [
+            (unknown("zzz", [], [], Reader::Person), "there are no tools yet; write one: lapidary new greet"),
+            (unknown("zzz", ["roll_dice"], [], Reader::Person), "there are roll_dice"),
+            (decide(&person).unwrap_err(), "there are a, b"),
+        ] {
+            assert_eq!(refusal.hint_text(), Some(hint));
+        }
+        let e = unknown("zzz", many.iter().map(String::as_str), [], Reader::Person);
+        assert!(e.hint_text().unwrap().ends_with("tool_09 and 15 others; lapidary tools lists them"), "{e}");
     }
 }

@@ -131,6 +131,11 @@ fn ten_thousand_tools_load_up_to_the_cap_of_each_file() {
     let status = w.host.plugins().status("over").unwrap();
     assert_eq!(status.tools.len(), 512);
     assert!(status.quarantined[0].reason.contains("512"), "{:?}", status.quarantined);
+    let documented: String = (0..600).map(|i| format!("/// X. Use it in tests.\nfn y{i}() {{ 1 }}\n")).collect();
+    w.tool("spelled", &documented);
+    let status = w.host.plugins().status("spelled").unwrap();
+    assert_eq!((status.tools.len(), status.quarantined.len()), (512, 1), "{:?}", status.quarantined);
+    assert!(status.quarantined[0].tool.contains("y512"), "{:?}", status.quarantined);
 }
 
 #[test]

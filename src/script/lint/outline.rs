@@ -332,6 +332,10 @@ impl Walk<'_> {
             std::mem::take(&mut self.out.wanted).into_iter().partition(|w| !aliases.contains(&w.alias));
         self.out.wanted = wanted;
         for Wanted { alias, position, .. } in foreign {
+            if let Some(finding) = not_built(&alias, &self.source.name) {
+                self.out.findings.push(at(finding, self.source, position));
+                continue;
+            }
             let modules = self.natives.modules.keys().chain(&aliases).map(String::as_str);
             let hint = nearest(&alias, modules).map_or_else(
                 || format!("import it: import \"lib/{alias}\" as {alias};"),
@@ -391,6 +395,48 @@ impl Walk<'_> {
                 .hint("check the spelling; only parameters, `let` of this function and top-level `const` are visible"),
         }
     }
+}
+
+/// The script API's own names for its modules. One of them that the engine does not know is not built: it is no misspelling, and
+/// no import brings it.
+const MODULES: [&str; 29] = [
+    "agents",
+    "attachments",
+    "base64",
+    "cache",
+    "chat_state",
+    "command",
+    "credentials",
+    "db",
+    "files",
+    "hash",
+    "html",
+    "images",
+    "inbox",
+    "json",
+    "log",
+    "math",
+    "net",
+    "progress",
+    "random",
+    "regex",
+    "room",
+    "routes",
+    "scopes",
+    "settings",
+    "state",
+    "text",
+    "time",
+    "tools",
+    "uuid",
+];
+
+/// The finding about a module that the script API has and this version does not.
+fn not_built(alias: &str, file: &str) -> Option<Diagnostic> {
+    MODULES.contains(&alias).then(|| {
+        Diagnostic::error("lint", file, format!("the host module `{alias}` is not built yet"))
+            .hint("do without it in this version; `lapidary docs` lists the modules that there are")
+    })
 }
 
 /// Words of other languages, and what they are here.

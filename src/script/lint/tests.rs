@@ -74,6 +74,13 @@ fn a_call_that_finds_no_function_is_refused() {
         ("fn f() { text::join([]) }", &["error 1:16 `text::join` takes 2 arguments, not 1"]),
         ("fn f() { text::truncate(\"a\", 1, 2) }", &["error 1:16 `text::truncate` takes 1 or 2 arguments, not 3"]),
         ("fn f() { txt::join([], \"\") }", &["error 1:10 no module `txt` | did you mean `text`?"]),
+        (
+            "fn f() { agents::list() }",
+            &[
+                "error 1:10 the host module `agents` is not built yet | do without it in this version; `lapidary docs` lists the modules that there are",
+            ],
+        ),
+        ("fn f() { agent::list() }", &["error 1:10 no module `agent` | import it: import \"lib/agent\" as agent;"]),
         ("fn f() { dates::age(1) }", &["error 1:10 no module `dates` | import it: import \"lib/dates\" as dates;"]),
         ("fn roll(a, b) { a }\nfn f() { rol(1, 2) }", &["error 2:10 no function `rol` | did you mean `roll`?"]),
         ("fn roll(a, b) { a }\nfn f() { roll(1) }", &["error 2:10 `roll` takes 2 arguments, not 1"]),
