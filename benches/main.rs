@@ -11,6 +11,7 @@ mod live;
 mod load;
 mod mcp;
 mod measure;
+mod net;
 mod peer;
 mod plugins;
 mod start;
@@ -22,12 +23,13 @@ fn main() {
     if peer::is_asked() {
         return;
     }
-    let benches: [(&str, fn()); 5] = [
+    let benches: [(&str, fn()); 6] = [
         ("dispatch", dispatch::run),
         ("load", load::run),
         ("live", live::run),
         ("start", start::run),
         ("mcp", mcp::run),
+        ("net", net::run),
     ];
     for (name, run) in benches {
         if measure::is_wanted(name) {
