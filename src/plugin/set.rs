@@ -67,6 +67,16 @@ pub struct Plugins {
     pub(super) remembered: Mutex<BTreeMap<String, Mark>>,
     pub(super) on_live: Mutex<Option<OnLive>>,
     revision: watch::Sender<u64>,
+    held: Mutex<Held>,
+}
+
+/// Changes that belong together and are told as one.
+#[derive(Default)]
+struct Held {
+    /// How many pieces of work hold the news back now.
+    by: usize,
+    /// The newest revision that nobody was told of.
+    revision: Option<u64>,
 }
 
 /// Told of every generation that went live, after the swap: the history listens.
@@ -107,6 +117,7 @@ impl Plugins {
             remembered: Mutex::new(remembered),
             on_live: Mutex::default(),
             revision: watch::Sender::new(0),
+            held: Mutex::default(),
         })
     }
 
@@ -243,13 +254,15 @@ impl Plugins {
 
     /// Looks for new and vanished plugins and loads what changed.
     pub fn rescan(self: &Arc<Self>) {
-        let before = self.state().entries.len();
-        let names = self.rescan_names();
-        let fewer = self.state().entries.len() < before + names.len();
-        self.refresh(&names);
-        if fewer {
-            self.retry_refused(&names);
-        }
+        self.together(|| {
+            let before = self.state().entries.len();
+            let names = self.rescan_names();
+            let fewer = self.state().entries.len() < before + names.len();
+            self.refresh(&names);
+            if fewer {
+                self.retry_refused(&names);
+            }
+        });
     }
 
     /// Takes vanished or disabled plugins' tools out, in one swap.
@@ -405,9 +418,43 @@ impl Plugins {
         let revision = next.revision;
         self.snapshot.store(Arc::new(next));
         if changed {
-            self.revision.send_replace(revision);
-            self.bus.publish(Event::ToolsChanged { revision });
+            let mut held = self.held();
+            if held.by > 0 {
+                held.revision = Some(revision);
+                return;
+            }
+            drop(held);
+            self.tell(revision);
         }
+    }
+
+    fn tell(&self, revision: u64) {
+        self.revision.send_replace(revision);
+        self.bus.publish(Event::ToolsChanged { revision });
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does several things whose changes are told as one, such as a tool that goes with one file and comes with another. Calls see
+    /// each change at once; only the news waits.
+    pub(super) fn together<T>(&self, work: impl FnOnce() -> T) -> T {
+        struct Holding<'a>(&'a Plugins);
+        impl Drop for Holding<'_> {
+            fn drop(&mut self) {
+                let mut held = self.0.held();
+                held.by -= 1;
+                let news = if held.by == 0 { held.revision.take() } else { None };
+                drop(held);
+                if let Some(revision) = news {
+                    self.0.tell(revision);
+                }
+            }
+        }
+        self.held().by += 1;
+        let _holding = Holding(self);
+        work()
     }
 
     /// The newest revision of what a reader of the tools sees. A listener that is late sees only the last one.

@@ -225,13 +225,15 @@ impl Worker {
                 Change::Toolsets => self.plugins.toolsets_changed(),
             }
         }
+        let names: Vec<Arc<str>> = names.into_iter().collect();
         if rescan {
             // A folder may be new; what cannot be watched is reached by `reload`.
             let _ = self.watch_folders();
-            self.plugins.rescan();
-        }
-        let names: Vec<Arc<str>> = names.into_iter().collect();
-        if !names.is_empty() {
+            self.plugins.together(|| {
+                self.plugins.rescan();
+                self.plugins.refresh(&names);
+            });
+        } else if !names.is_empty() {
             self.plugins.refresh(&names);
         }
     }

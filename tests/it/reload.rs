@@ -309,6 +309,30 @@ fn a_folder_plugin_loses_no_file_that_works() {
 }
 
 #[test]
+fn a_renamed_file_is_told_as_one_change() {
+    let w = World::watching();
+    w.tool("before", "/// Greet. Use it in tests.\nfn greet() { 1 }\n");
+    let mut revisions = w.host.revisions();
+    let first = *revisions.borrow_and_update();
+    let mut events = w.host.events();
+    fs::rename(w.path("user/tools/before.rhai"), w.path("user/tools/after.rhai")).unwrap();
+    let owner = || w.host.dispatcher().snapshot().get("greet").map(|t| t.plugin().name.to_string());
+    until("the new name", || owner().as_deref() == Some("after"));
+    // What follows a rename has been looked at before a later save is.
+    until("the news", || *revisions.borrow_and_update() > first);
+    let mut told = 0;
+    w.write("user/tools/mark.rhai", "/// Mark. Use it in tests.\nfn mark() { 1 }\n");
+    until("the mark", || w.host.dispatcher().snapshot().get("mark").is_some());
+    until("the end", || {
+        while let Ok(event) = events.try_recv() {
+            told += usize::from(matches!(event, lapidary::base::event::Event::ToolsChanged { .. }));
+        }
+        told >= 2
+    });
+    assert_eq!(told, 2, "one for the rename and one for the new file");
+}
+
+#[test]
 fn a_renamed_file_is_a_new_plugin_and_the_old_one_goes() {
     let w = World::watching();
     w.write("user/tools/old.rhai", &tool("answer", "one"));
