@@ -76,6 +76,49 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Writes a file that only its owner can read, also while it is being written. What stood there is removed first, because
+/// others may have it open. The caller holds the file's lock.
+///
+/// # Errors
+/// What the file system says, with the path.
+pub fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    let written = || {
+        match fs::remove_file(path) {
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        let mut file = options.open(path)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    };
+    written().map_err(|e| cannot("write", path, &e))
+}
+
+/// Takes a file's permissions away from everybody but its owner, where the system has such.
+///
+/// # Errors
+/// What the file system says, with the path.
+pub fn close_to_others(path: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(path).map_err(|e| cannot("read", path, &e))?.permissions().mode();
+        if mode & 0o077 != 0 {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(|e| cannot("close", path, &e))?;
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
 /// Makes a rename or a removal in the folder of `path` durable. A file system that cannot is left alone.
 pub fn sync_folder_of(path: &Path) {
     if cfg!(unix)

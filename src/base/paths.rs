@@ -184,6 +184,18 @@ impl Paths {
         self.user().join("toolsets").join("toolsets.json")
     }
 
+    /// The host's own database: chats and what belongs to them.
+    #[must_use]
+    pub fn main_db(&self) -> PathBuf {
+        self.user().join("lapidary.db")
+    }
+
+    /// What this host signs the addresses of its picture proxy with.
+    #[must_use]
+    pub fn proxy_key(&self) -> PathBuf {
+        self.user().join("webui").join("proxy.key")
+    }
+
     /// The host's own settings.
     #[must_use]
     pub fn lapidary_toml(&self) -> PathBuf {
@@ -361,6 +373,8 @@ mod tests {
             (paths.files_dir("dice"), "user/plugin_state/dice_files"),
             (paths.db_file("dice", "log"), "user/plugin_state/dice_log.db"),
             (paths.toolsets_file(), "user/toolsets/toolsets.json"),
+            (paths.main_db(), "user/lapidary.db"),
+            (paths.proxy_key(), "user/webui/proxy.key"),
             (paths.lapidary_toml(), "user/lapidary.toml"),
             (paths.history_dir("dice"), "user/history/dice"),
         ];

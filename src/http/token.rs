@@ -4,8 +4,6 @@ use crate::base::error::{Error, Kind, Result, io};
 use crate::base::file;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::Path;
 
 /// Shortest token that is taken: a guessable one is as good as none.
@@ -44,7 +42,7 @@ pub(super) fn kept(path: &Path) -> Result<String> {
         match file::read_text_capped(path, LONGEST) {
             // What a person put there counts too; half of a file that a crash left does not.
             Ok(text) if given(&text, "the file").is_ok() => {
-                close_to_others(path)?;
+                file::close_to_others(path)?;
                 return Ok(text.trim().to_owned());
             }
             Ok(_) => {}
@@ -55,46 +53,9 @@ pub(super) fn kept(path: &Path) -> Result<String> {
         getrandom::fill(&mut bytes)
             .map_err(|e| Error::internal(format!("no random numbers to make a token of: {e}")))?;
         let token = URL_SAFE_NO_PAD.encode(bytes);
-        write(path, &token).map_err(|e| io(format_args!("cannot write `{}`", path.display()), &e))?;
-        close_to_others(path)?;
+        file::write_private(path, format!("{token}\n").as_bytes())?;
         Ok(token)
     })
-}
-
-#[expect(clippy::disallowed_methods, reason = "the file must be closed to others before it holds anything")]
-fn write(path: &Path, token: &str) -> std::io::Result<()> {
-    // What stood there may be open to others, and stays so while it is open; a new file never was.
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
-        _ => {}
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    let mut file = options.open(path)?;
-    file.write_all(token.as_bytes())?;
-    file.write_all(b"\n")?;
-    file.sync_all()
-}
-
-#[cfg(unix)]
-fn close_to_others(path: &Path) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let cannot = |e: std::io::Error| io(format_args!("cannot close `{}` to others", path.display()), &e);
-    let mode = std::fs::metadata(path).map_err(cannot)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(cannot)?;
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn close_to_others(_path: &Path) -> Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]
