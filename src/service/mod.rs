@@ -12,6 +12,7 @@ pub mod math;
 pub mod pattern;
 pub mod permissions;
 pub mod ports;
+pub mod proxy;
 pub mod quarantine;
 pub mod scopes;
 pub mod secret;
@@ -45,6 +46,10 @@ pub struct Services {
     pub net: crate::net::Client,
     /// `db::`: a plugin's own SQLite files.
     pub databases: crate::store::plugin_db::Databases,
+    /// The host's own database: chats and what belongs to them.
+    pub store: crate::store::main::MainDb,
+    /// Signs addresses of pictures elsewhere.
+    pub proxy: proxy::Signer,
     /// What owners granted to plugins.
     pub grants: permissions::GrantStore,
     /// The tool registry, seen from below.
@@ -64,6 +69,8 @@ impl Services {
             scopes: scopes::Registry::new(),
             net: crate::net::Client::new(),
             databases: crate::store::plugin_db::Databases::default(),
+            store: crate::store::main::MainDb::new(paths.main_db()),
+            proxy: proxy::Signer::new(paths.clone()),
             grants: permissions::GrantStore::new(paths.clone(), clock.clone(), bus.clone()),
             tools: OnceLock::new(),
             paths,

@@ -17,17 +17,13 @@ use crate::base::clock::Clock;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::event::Bus;
 use crate::base::paths::Paths;
-use crate::service::cache::Cache;
-use crate::service::grants::GrantStore;
-use crate::service::state::States;
-use crate::service::{Services, scopes, settings};
-use crate::store::plugin_db::Databases;
+use crate::service::Services;
 use arc_swap::ArcSwap;
 use rhai::{Array, Dynamic, Engine, FuncRegistration, ImmutableString, Map, Module, NativeCallContext, Position};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex};
 
 /// The budgets are only whole with it.
 #[global_allocator]
@@ -231,21 +227,7 @@ impl Rig {
 /// Services of a root that does not exist: nothing here touches the disk.
 fn services() -> Arc<Services> {
     static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| tokio::runtime::Runtime::new().unwrap());
-    let (paths, clock, bus) = (Paths::at("/nonexistent"), Clock::system(), Bus::new(1));
-    Arc::new(Services {
-        state: States::new(paths.clone(), clock.clone(), bus.clone()),
-        settings: settings::Store::new(paths.clone(), clock.clone(), bus.clone()),
-        cache: Cache::new(clock.clone()),
-        scopes: scopes::Registry::new(),
-        net: crate::net::Client::new(),
-        databases: Databases::default(),
-        grants: GrantStore::new(paths.clone(), clock.clone(), bus.clone()),
-        tools: OnceLock::new(),
-        runtime: RUNTIME.handle().clone(),
-        paths,
-        clock,
-        bus,
-    })
+    Arc::new(Services::new(Paths::at("/nonexistent"), Clock::system(), Bus::new(1), RUNTIME.handle().clone()))
 }
 
 /// The probing module: what a native sees and does.
