@@ -273,6 +273,7 @@ impl HostBuilder {
             Shipped::All => Arc::new(discover::Embedded),
             Shipped::LibraryOnly => Arc::new(crate::plugin::stock::LibraryOnly),
         };
+        let _ = services.carried.set(Arc::new(Carried(stock.clone())));
         let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot::default()));
         let counters = Arc::new(Counters::new(bus.clone()));
         let called = self.brief.then(|| Arc::new(Called { counters: counters.clone(), plugins: Mutex::default() }));
@@ -602,6 +603,15 @@ fn shut_down(engine: &Engine, services: &Arc<Services>, gone: &Gone) {
             subject: gone.plugin.name.to_string(),
             message: format!("shutdown() of generation {} failed: {what}", gone.generation),
         });
+    }
+}
+
+/// The shipped plugins' files, as the services below see them.
+struct Carried(Arc<dyn Stock>);
+
+impl crate::service::ports::Carried for Carried {
+    fn file(&self, plugin: &str, path: &str) -> Option<&'static [u8]> {
+        self.0.read(plugin, path)
     }
 }
 

@@ -97,9 +97,14 @@ fn described(entry: Entry) -> Map {
 }
 
 fn asset(ctx: &Ctx, path: &str) -> Result<Blob> {
+    if let Some(folder) = &ctx.plugin.assets {
+        return with_room(&files::Folder::assets(folder), path, files::Folder::read_blob);
+    }
     let missing = || Error::not_found(format!("there is no asset `{path}` beside the script"));
-    let folder = files::Folder::assets(ctx.plugin.assets.as_deref().ok_or_else(missing)?);
-    with_room(&folder, path, files::Folder::read_blob)
+    let carried = ctx.services.carried.get().ok_or_else(missing)?;
+    let bytes = files::carried_asset(&**carried, &ctx.plugin.name, path)?;
+    control::reserve(bytes.len())?;
+    Ok(bytes.to_vec())
 }
 
 #[rhai::plugin::export_module]

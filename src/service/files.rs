@@ -2,6 +2,7 @@
 //! Every path is relative and stays inside; no error tells where the folder is on the machine.
 
 use super::permissions::Grants;
+use super::ports::Carried;
 use crate::base::error::{Error, Kind, Result, io};
 use crate::base::file;
 use crate::base::paths::{Paths, valid_plugin_name};
@@ -203,11 +204,8 @@ impl Folder {
 
     fn resolve(&self, path: &str) -> Result<PathBuf> {
         let real = file::confine(&self.base, path)?;
-        if self.rule == Rule::Assets && path.split('/').any(|name| name.starts_with('.')) {
-            return Err(Error::denied(format!(
-                "`{}` is hidden; only plain files beside the script are assets",
-                path.escape_debug()
-            )));
+        if self.rule == Rule::Assets {
+            not_hidden(path)?;
         }
         Ok(real)
     }
@@ -251,6 +249,28 @@ impl Folder {
         }
         error
     }
+}
+
+fn not_hidden(path: &str) -> Result<()> {
+    if path.split('/').any(|name| name.starts_with('.')) {
+        let shown = path.escape_debug();
+        return Err(Error::denied(format!("`{shown}` is hidden; only plain files beside the script are assets")));
+    }
+    Ok(())
+}
+
+/// A file beside the script of a plugin that the program carries.
+///
+/// # Errors
+/// `permission_denied` for a hidden file or a path outside, `not_found`.
+pub fn carried_asset(carried: &dyn Carried, plugin: &str, path: &str) -> Result<&'static [u8]> {
+    if path.starts_with('/') || path.split('/').any(|name| name == "..") {
+        return Err(Error::denied(format!("`{}` is outside the folder of the script", path.escape_debug())));
+    }
+    not_hidden(path)?;
+    carried
+        .file(plugin, path)
+        .ok_or_else(|| Error::not_found(format!("there is no asset `{}` beside the script", path.escape_debug())))
 }
 
 /// The bytes of a file beside a script, read-only.
@@ -454,5 +474,23 @@ mod tests {
         let e = data(dir.path()).write_text("x", "y").unwrap_err();
         assert!(!e.to_string().contains(&*dir.path().to_string_lossy()), "{e}");
         assert_eq!(std::fs::read_to_string(paths.files_dir("dice")).unwrap(), "a file where the folder should be");
+    }
+
+    #[test]
+    fn an_asset_that_the_program_carries_follows_the_rules_of_one_on_disk() {
+        struct One;
+        impl Carried for One {
+            fn file(&self, plugin: &str, path: &str) -> Option<&'static [u8]> {
+                (plugin == "dice" && matches!(path, "logo.png" | ".hidden" | "web/a.css")).then_some(b"x")
+            }
+        }
+        for path in ["logo.png", "web/a.css"] {
+            assert_eq!(carried_asset(&One, "dice", path).unwrap(), b"x");
+            assert_eq!(carried_asset(&One, "other", path).unwrap_err().kind(), Kind::NotFound);
+        }
+        for path in [".hidden", "web/.git/x", "../dice/logo.png", "web/../logo.png", "/logo.png"] {
+            assert_eq!(carried_asset(&One, "dice", path).unwrap_err().kind(), Kind::PermissionDenied, "{path}");
+        }
+        assert_eq!(carried_asset(&One, "dice", "no.png").unwrap_err().kind(), Kind::NotFound);
     }
 }

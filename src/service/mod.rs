@@ -54,6 +54,8 @@ pub struct Services {
     pub grants: permissions::GrantStore,
     /// The tool registry, seen from below.
     pub tools: OnceLock<Arc<dyn ports::Tools>>,
+    /// The files of plugins that are in no folder.
+    pub carried: OnceLock<Arc<dyn ports::Carried>>,
     /// The runtime that natives wait on.
     pub runtime: tokio::runtime::Handle,
 }
@@ -73,6 +75,7 @@ impl Services {
             proxy: proxy::Signer::new(paths.clone()),
             grants: permissions::GrantStore::new(paths.clone(), clock.clone(), bus.clone()),
             tools: OnceLock::new(),
+            carried: OnceLock::new(),
             paths,
             clock,
             bus,

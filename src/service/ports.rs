@@ -23,3 +23,9 @@ pub trait Tools: Send + Sync {
     /// Asks for a reload of `plugin` soon, after the call that asks; within 5 s of the last one nothing happens. Returns at once.
     fn reload(&self, plugin: &str);
 }
+
+/// The plugins that the program itself carries, for whom no folder is on disk.
+pub trait Carried: Send + Sync {
+    /// A file of a plugin, by its path in the plugin's folder; `None` where there is none, or the path leads out of it.
+    fn file(&self, plugin: &str, path: &str) -> Option<&'static [u8]>;
+}

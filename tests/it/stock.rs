@@ -159,3 +159,11 @@ fn every_script_test_passes() {
         assert!(tested.count() > 0, "nothing tests the plugin {plugin}");
     }
 }
+
+#[test]
+fn a_carried_plugin_reads_the_files_beside_its_script() {
+    let w = World::with(|b| b.watching(Watching::Off).shipped(Shipped::All));
+    let carried = w.host.services().carried.get().unwrap();
+    assert!(carried.file("dice", "README.md").is_some_and(|bytes| !bytes.is_empty()));
+    assert!(carried.file("dice", "../clock/README.md").is_none());
+}
