@@ -228,22 +228,6 @@ impl Rig {
 fn services() -> Arc<Services> {
     static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| tokio::runtime::Runtime::new().unwrap());
     Arc::new(Services::new(Paths::at("/nonexistent"), Clock::system(), Bus::new(1), RUNTIME.handle().clone()))
-    let (paths, clock, bus) = (Paths::at("/nonexistent"), Clock::system(), Bus::new(1));
-    Arc::new(Services {
-        state: States::new(paths.clone(), clock.clone(), bus.clone()),
-        settings: settings::Store::new(paths.clone(), clock.clone(), bus.clone()),
-        cache: Cache::new(clock.clone()),
-        scopes: scopes::Registry::new(),
-        net: crate::net::Client::new(),
-        databases: Databases::default(),
-        grants: GrantStore::new(paths.clone(), clock.clone(), bus.clone()),
-        tools: OnceLock::new(),
-        carried: OnceLock::new(),
-        runtime: RUNTIME.handle().clone(),
-        paths,
-        clock,
-        bus,
-    })
 }
 
 /// The probing module: what a native sees and does.
