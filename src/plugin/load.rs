@@ -3,6 +3,7 @@
 
 use super::discover::{Found, Location, Origin, Stock};
 use super::manifest::Manifest;
+use super::place;
 use super::read::{self, Shelf};
 use crate::base::error::{Error, Result};
 use crate::script::control::{self, Budget, Control};
@@ -429,7 +430,7 @@ impl Building<'_> {
         let constants = &program.constants;
         let json = |name: &str| -> Result<Option<Value>, Vec<Diagnostic>> {
             constants.get(name).map(value::to_json).transpose().map_err(|e| {
-                let line = constant_line(&program.source.text, name);
+                let line = place::constant(&program.source.text, name);
                 vec![Diagnostic::error("schema", &*program.source.name, format!("`{name}`: {}", e.message())).at(
                     &program.source.text,
                     line,
@@ -441,7 +442,7 @@ impl Building<'_> {
             match Declared::parse(&declared) {
                 Ok(more) => self.declared = self.declared.clone().merge(more),
                 Err(e) => {
-                    let line = constant_line(&program.source.text, "PERMISSIONS");
+                    let line = place::constant(&program.source.text, "PERMISSIONS");
                     return Err(vec![Diagnostic::from_error("load", &*program.source.name, &e).at(
                         &program.source.text,
                         line,
@@ -501,7 +502,7 @@ impl Building<'_> {
             None => match &exports.tools {
                 Some(Value::Array(list)) => list.clone(),
                 Some(other) => {
-                    let line = constant_line(text, "TOOLS");
+                    let line = place::constant(text, "TOOLS");
                     return Err(vec![
                         Diagnostic::error("schema", &**file, format!("TOOLS is {}, not a list", kind_of(other)))
                             .at(text, line, 1),
@@ -511,7 +512,7 @@ impl Building<'_> {
             },
         };
         if entries.is_empty() {
-            let line = constant_line(text, "TOOLS");
+            let line = place::constant(text, "TOOLS");
             return Err(vec![
                 Diagnostic::error("schema", &**file, "the file has no tools")
                     .at(text, line, usize::from(line > 0))
@@ -519,7 +520,6 @@ impl Building<'_> {
             ]);
         }
         let mut out = Vec::new();
-        let line_of = |name: &str| find_name(text, name);
         for (index, entry) in entries.iter().enumerate() {
             if index >= MAX_TOOLS_PER_FILE {
                 self.quarantine(
@@ -541,14 +541,16 @@ impl Building<'_> {
                     if exports.available.as_ref().is_some_and(|list| !list.is_empty() && !list.contains(&spec.name)) {
                         continue;
                     }
-                    let line = line_of(&spec.name);
+                    let (line, column) = place::tool(text, &spec.name);
                     for warning in warnings {
+                        let (line, column) = place::key(text, &spec.name, &warning);
                         self.warnings.push(
                             Diagnostic::warning("schema", &**file, format!("`{}`: {warning}", spec.name))
-                                .at(text, line, 1),
+                                .at(text, line, column),
                         );
                     }
-                    let line_diag = |message: String| Diagnostic::error("schema", &**file, message).at(text, line, 1);
+                    let line_diag =
+                        |message: String| Diagnostic::error("schema", &**file, message).at(text, line, column);
                     if !self.names.insert(crate::tool::names::fold(&spec.name)) {
                         self.quarantine(
                             spec.name.clone(),
@@ -559,14 +561,10 @@ impl Building<'_> {
                     out.push(self.draft(spec, [].into(), "execute", exports));
                 }
                 Err(reason) => {
-                    let line = line_of(&name);
+                    let (line, column) = place::key(text, &name, &reason);
                     self.quarantine(
                         name.clone(),
-                        Diagnostic::error("schema", &**file, format!("`{name}`: {reason}")).at(
-                            text,
-                            line,
-                            usize::from(line > 0),
-                        ),
+                        Diagnostic::error("schema", &**file, format!("`{name}`: {reason}")).at(text, line, column),
                     );
                 }
             }
@@ -579,7 +577,7 @@ impl Building<'_> {
             }
             return Err(vec![
                 Diagnostic::error("schema", &**file, "AVAILABLE_FUNCTIONS leaves no tool of TOOLS")
-                    .at(text, constant_line(text, "AVAILABLE_FUNCTIONS"), 1)
+                    .at(text, place::constant(text, "AVAILABLE_FUNCTIONS"), 1)
                     .hint("the names must be those in TOOLS; an empty list means all"),
             ]);
         }
@@ -690,7 +688,7 @@ fn form_of(program: &Program, has_tools: bool) -> Result<Form, Vec<Diagnostic>> 
         ]),
         (true, []) => Err(vec![
             Diagnostic::error("load", &**file, "the file has tools but no `execute`")
-                .at(text, constant_line(text, "TOOLS"), 1)
+                .at(text, place::constant(text, "TOOLS"), 1)
                 .hint("add `fn execute(function_name, arguments, config) { .. }`"),
         ]),
         (true, [one]) if one.private => Err(vec![
@@ -726,27 +724,6 @@ fn kind_of(value: &Value) -> &'static str {
         Value::Array(_) => "a list",
         Value::Object(_) => "a map",
     }
-}
-
-/// The line where `const NAME` stands, or 0.
-fn constant_line(text: &str, name: &str) -> usize {
-    text.lines()
-        .position(|l| {
-            l.trim_start()
-                .strip_prefix("const ")
-                .and_then(|rest| rest.trim_start().strip_prefix(name))
-                .is_some_and(|rest| rest.trim_start().starts_with('='))
-        })
-        .map_or(0, |n| n + 1)
-}
-
-/// The line where a tool's name stands as a text, or that of TOOLS.
-fn find_name(text: &str, name: &str) -> usize {
-    let quoted = format!("\"{name}\"");
-    text.lines()
-        .position(|l| l.contains("name") && l.contains(&quoted))
-        .or_else(|| text.lines().position(|l| l.contains(&quoted)))
-        .map_or_else(|| constant_line(text, "TOOLS"), |n| n + 1)
 }
 
 /// The first line of the comment above a function, whose body starts at `line`.

@@ -5,6 +5,7 @@ pub mod change;
 pub mod discover;
 pub mod load;
 pub mod manifest;
+mod place;
 pub mod read;
 pub mod scaffold;
 pub mod set;
