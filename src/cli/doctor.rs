@@ -6,6 +6,7 @@ use crate::app::Host;
 use crate::base::event::{Bus, Event};
 use crate::base::file;
 use crate::base::paths::Paths;
+use crate::net::Outlet;
 use crate::plugin::discover::is_litter;
 use crate::script::alloc;
 use clap::Args;
@@ -58,6 +59,19 @@ impl Findings {
     }
 }
 
+/// What `user/lapidary.toml` says, as far as something can be wrong with it.
+fn settings(paths: &Paths, found: &mut Findings) {
+    let (config, broken) = crate::config::read(paths);
+    let (network, wrong) = crate::config::network(&config, paths, broken.as_ref());
+    broken.iter().for_each(|e| found.error("settings", e));
+    wrong.iter().for_each(|e| found.error("network", e));
+    match network.outlet {
+        Outlet::Direct => {}
+        Outlet::Through(_) => found.ok("network", "the internet is reached through the proxy of user/lapidary.toml"),
+        Outlet::Closed(e) => found.bad("network", e.message(), e.user_action().unwrap_or_default()),
+    }
+}
+
 impl Doctor {
     pub(super) fn run(&self, cx: &Context) -> Done {
         let mut found = Findings::default();
@@ -68,9 +82,7 @@ impl Doctor {
                 found.ok("root", format!("{} ({})", paths.root().display(), chosen_by(cx, &paths)));
                 writable(&paths, &mut found);
                 leftovers(&paths, &mut found);
-                if let (_, Some(e)) = crate::config::read(&paths) {
-                    found.error("settings", &e);
-                }
+                settings(&paths, &mut found);
                 match started(cx) {
                     Ok((host, events)) => self.host(&host, events, &mut found),
                     Err(e) => found.error("host", &e),

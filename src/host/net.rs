@@ -52,14 +52,13 @@ fn send_within(call: &NativeCallContext, bounds: &Bounds, method: &str, url: &st
     ask_direct(call, &ctx)?;
     let sent = options::read(&ctx, bounds, opts).and_then(|outgoing| {
         control::reserve(outgoing.request.max_bytes)?;
-        let outgoing = addressed(&outgoing, method, url);
+        let outgoing = addressed(outgoing, method, url);
         ctx.control.wait(&ctx.services.runtime, sender(&ctx).send(outgoing))
     });
     Ok(Response(Arc::new(sent.or_raise(call)?)))
 }
 
-fn addressed(outgoing: &Outgoing, method: &str, url: &str) -> Outgoing {
-    let mut outgoing = outgoing.clone();
+fn addressed(mut outgoing: Outgoing, method: &str, url: &str) -> Outgoing {
     method.clone_into(&mut outgoing.request.method);
     url.clone_into(&mut outgoing.request.url);
     outgoing
@@ -78,15 +77,14 @@ fn get_all(call: &NativeCallContext, urls: &Array, opts: Map) -> Res<Array> {
         // What may be held is for all answers together.
         let memory = usize::try_from(ctx.control.budget().memory).unwrap_or(usize::MAX);
         let together = outgoing.request.max_bytes.saturating_mul(urls.len()).min(memory / 2);
-        control::reserve(together)?;
+        // Those under way have a copy of what is sent, and what they send of it.
+        let sent = outgoing.weight().saturating_mul(2 * urls.len().min(fetch::AT_ONCE));
+        control::reserve(together.saturating_add(sent))?;
         outgoing.request.allowance = Some(Allowance::new(together));
-        let all = urls
-            .iter()
-            .map(|url| match url.read_lock::<ImmutableString>() {
-                Some(url) => Ok(addressed(&outgoing, "GET", &url)),
-                None => Err(super::argument::unfit("urls", "an array of texts", url)),
-            })
-            .collect();
+        let all = urls.iter().map(|url| match url.read_lock::<ImmutableString>() {
+            Some(url) => Ok(addressed(outgoing.clone(), "GET", &url)),
+            None => Err(super::argument::unfit("urls", "an array of texts", url)),
+        });
         ctx.control.wait(&ctx.services.runtime, async { Ok(sender(&ctx).send_all(all).await) })
     });
     let one = |answer: Result<fetch::Response>| match answer {

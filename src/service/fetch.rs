@@ -118,6 +118,25 @@ pub struct Outgoing {
     pub derived: Vec<String>,
 }
 
+impl Outgoing {
+    /// About how many bytes a copy of it takes.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let pairs =
+            |pairs: &[(String, String)]| pairs.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        let body = match &self.request.body {
+            Body::Empty => 0,
+            // Its values are small and many, or texts: written out it is about as long.
+            Body::Json(value) => value.to_string().len(),
+            Body::Form(fields) => pairs(fields),
+            Body::Text(text) => text.len(),
+            Body::Bytes(bytes) => bytes.len(),
+            Body::Multipart(fields, files) => pairs(fields) + files.iter().map(|file| file.data.len()).sum::<usize>(),
+        };
+        pairs(&self.request.headers) + pairs(&self.request.params) + body
+    }
+}
+
 impl From<Request> for Outgoing {
     fn from(request: Request) -> Self {
         Outgoing { request, secrets: Vec::new(), derived: Vec::new() }
@@ -150,8 +169,9 @@ impl Sender<'_> {
         Ok(if redactor.is_empty() { answer } else { redacted(answer, &redactor) })
     }
 
-    /// Sends several requests, [`AT_ONCE`] at a time; each outcome stands in its request's place.
-    pub async fn send_all(&self, all: Vec<Result<Outgoing>>) -> Vec<Result<Response>> {
+    /// Sends several requests, [`AT_ONCE`] at a time; each outcome stands in its request's place. A request is asked for when
+    /// it is about to be sent.
+    pub async fn send_all(&self, all: impl Iterator<Item = Result<Outgoing>>) -> Vec<Result<Response>> {
         let send = |outgoing: Result<Outgoing>| async { self.send(outgoing?).await };
         stream::iter(all).map(send).buffered(AT_ONCE).collect().await
     }

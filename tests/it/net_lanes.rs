@@ -474,6 +474,21 @@ fn many_answers_share_what_the_call_may_hold() {
 }
 
 #[test]
+fn what_many_requests_send_together_counts_before_it_is_copied() {
+    let server = Server::http(|request| answer("200 OK", "", request.len().to_string().as_bytes()));
+    let net = Net::new("", &[]);
+    let urls: Vec<String> = (0..1000).map(|_| server.url("/")).collect();
+    let (code, text) = net.throws(&format!("net::get_all({}, #{{data: blob(8000000)}})", json!(urls)));
+    assert_eq!(code, "quota", "{text}");
+    assert!(server.seen().is_empty());
+    let few = json!(&urls[..2]);
+    assert_eq!(net.gives(&format!("net::get_all({few}, #{{data: blob(1000000), max_bytes: 1000}}).len()")), "2");
+    let (code, _) =
+        net.throws(&format!("let urls = []; urls.pad(1001, {}); net::get_all(urls)", json!(server.url("/"))));
+    assert_eq!(code, "invalid_arguments");
+}
+
+#[test]
 fn cookies_stay_in_the_jar_of_a_profile_and_a_plugin() {
     let server = Server::http(|request| {
         let sent = header(request, "cookie").unwrap_or("none");
