@@ -585,6 +585,7 @@ fn shut_down(engine: &Engine, services: &Arc<Services>, gone: &Gone) {
         control: Control::start(Budget::SHUTDOWN),
         sink: Arc::new(NoSink),
         nested: None,
+        mint: Default::default(),
         services: services.clone(),
     });
     let result = guarded(&ctx, || {

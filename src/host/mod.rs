@@ -2,6 +2,7 @@
 //! It knows the running call (`script::ctx`) and the services, never plugins, tools or doors.
 
 pub mod argument;
+pub mod attachments;
 pub mod base64;
 pub mod cache;
 pub mod callback;
@@ -31,6 +32,7 @@ use crate::script::module::HostModule;
 #[must_use]
 pub fn all() -> Vec<HostModule> {
     vec![
+        attachments::module(),
         base64::module(),
         cache::module(),
         credentials::module(),

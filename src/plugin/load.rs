@@ -243,6 +243,7 @@ impl Loader {
             control: Control::start(Budget::LOAD),
             sink: Arc::new(NoSink),
             nested: None,
+            mint: Default::default(),
             services: self.services.clone(),
         })
     }

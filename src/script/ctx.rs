@@ -6,6 +6,7 @@ use super::resolver::Imports;
 use crate::base::error::{Error, Kind};
 use crate::service::Services;
 use crate::service::fetch::DirectHosts;
+use crate::service::markers::Mint;
 use crate::service::permissions::Grants;
 use crate::service::scopes::ScopeValues;
 use arc_swap::ArcSwap;
@@ -104,6 +105,8 @@ pub struct Ctx {
     pub sink: Arc<dyn Sink>,
     /// Runs other tools; `None` where that is not allowed: while loading and in `shutdown`.
     pub nested: Option<Arc<dyn NestedCalls>>,
+    /// What it made to stand beside its text.
+    pub mint: Mint,
     /// The host's services.
     pub services: Arc<Services>,
 }
@@ -127,6 +130,7 @@ impl Ctx {
             control,
             sink: self.sink.clone(),
             nested: None,
+            mint: Mint::default(),
             services: self.services.clone(),
         })
     }

@@ -1,16 +1,20 @@
 //! Layer 1: what the script API does, in plain Rust: no Rhai, no server. `Services` is handed down to every call.
 
+pub mod attachments;
 pub mod cache;
 pub mod chance;
 pub mod database;
 pub mod digest;
 pub mod fetch;
 pub mod files;
+pub mod gallery;
 pub mod grants;
 pub mod html;
+pub mod markers;
 pub mod math;
 pub mod pattern;
 pub mod permissions;
+pub mod picture;
 pub mod ports;
 pub mod proxy;
 pub mod quarantine;

@@ -6,7 +6,7 @@ use super::gate;
 pub use super::gate::NESTING;
 use super::journal::{CallRecord, Journal};
 use super::registry::{Code, Form, LiveTool, Snapshot, Unit};
-use super::result::{self, Handles};
+use super::result::{self, Handles, Shaped};
 use super::spec::Spec;
 use crate::base::error::{Error, Kind, Result};
 use crate::script::control::{self, Budget, Control};
@@ -17,6 +17,8 @@ use crate::script::program::{self, Invocation};
 use crate::script::resolver::Imports;
 use crate::script::value;
 use crate::service::Services;
+use crate::service::markers::{Mint, Part};
+use crate::service::picture::Image;
 use crate::service::scopes::ScopeValues;
 use arc_swap::ArcSwap;
 use rhai::{Dynamic, Engine, Map};
@@ -155,8 +157,12 @@ pub struct Outcome {
     pub generation: u64,
     /// Whether it succeeded.
     pub ok: bool,
-    /// The result's text, or the failure as one reads it.
+    /// The result's text, or the failure as one reads it: the model's copy.
     pub text: String,
+    /// The person's copy, where it is another: without the receipts of pictures.
+    pub shown: Option<String>,
+    /// What stands beside the text: pictures, galleries, files.
+    pub parts: Vec<Part>,
     /// The failure.
     pub error: Option<Error>,
     /// The structured result, where an output schema is declared and met.
@@ -173,6 +179,14 @@ pub struct Outcome {
     pub operations: u64,
     /// Highest memory of script values, in bytes; 0 where it is not counted.
     pub memory: u64,
+}
+
+impl Outcome {
+    /// The text as a person reads it.
+    #[must_use]
+    pub fn for_person(&self) -> &str {
+        self.shown.as_deref().unwrap_or(&self.text)
+    }
 }
 
 /// Settings of the dispatcher that come from `lapidary.toml`.
@@ -369,7 +383,7 @@ impl Dispatcher {
                 let _running = control::enter(ctx.control.clone());
                 let done = catch_unwind(AssertUnwindSafe(|| native.call(&ctx, &arguments)))
                     .unwrap_or_else(|_| Err(self.panicked(plugin, 0)));
-                self.finish(tool, done, usize::MAX)
+                self.finish(&ctx, parent, tool, done.map(Returned::from), usize::MAX)
             }
         }
     }
@@ -418,6 +432,7 @@ impl Dispatcher {
             control,
             sink: call.sink.clone(),
             nested: Some(self.clone()),
+            mint: Mint::default(),
             services: self.services.clone(),
         })
     }
@@ -469,7 +484,7 @@ impl Dispatcher {
         };
         let (operations, memory) = (running.operations(), running.peak_bytes());
         drop(running);
-        let mut outcome = self.finish(tool, done, unit.result_chars);
+        let mut outcome = self.finish(&ctx, parent, tool, done.map(Returned::from), unit.result_chars);
         if let (Some(error), Some(at)) = (&outcome.error, &diagnostic)
             && error.kind() == Kind::Internal
         {
@@ -527,15 +542,22 @@ impl Dispatcher {
         config
     }
 
-    fn finish(&self, tool: &LiveTool, done: Result<Value>, chars: usize) -> Outcome {
+    fn finish(
+        &self,
+        ctx: &Ctx,
+        parent: Option<(&Arc<Ctx>, usize)>,
+        tool: &LiveTool,
+        done: Result<Returned>,
+        chars: usize,
+    ) -> Outcome {
         let plugin = tool.plugin().name.clone();
         let fail = |e: Error| {
             let e = self.tame(e);
             let e = if e.fallbacks().is_empty() { e.with_fallbacks(tool.spec.fallbacks.clone()) } else { e };
             ended(plugin.clone(), tool.generation(), Err(name_tool(e, tool)))
         };
-        let shaped = match done {
-            Ok(value) => result::shape(value, &tool.spec, chars, &self.handles),
+        let (shaped, shown, parts) = match done {
+            Ok(returned) => self.shape(ctx, parent, tool, returned, chars),
             Err(e) => return fail(e),
         };
         if let Some(broken) = shaped.broken {
@@ -550,7 +572,53 @@ impl Dispatcher {
         outcome.warnings = shaped.warnings;
         outcome.structured = shaped.structured;
         outcome.rest = shaped.rest;
+        outcome.shown = shown;
+        outcome.parts = parts;
         outcome
+    }
+
+    /// Both copies of what was returned, and what stands beside them. What a nested call made stays in its text, for the script
+    /// that called it to pass on or to drop.
+    fn shape(
+        &self,
+        ctx: &Ctx,
+        parent: Option<(&Arc<Ctx>, usize)>,
+        tool: &LiveTool,
+        returned: Returned,
+        chars: usize,
+    ) -> (Shaped, Option<String>, Vec<Part>) {
+        let Returned { mut value, images } = returned;
+        let shape = |value| result::shape(value, &tool.spec, chars, &self.handles);
+        if images.is_empty() && ctx.mint.is_empty() {
+            return (shape(value), None, Vec::new());
+        }
+        let Some(text) = result::text_of(&mut value).map(std::mem::take) else {
+            return (shape(value), None, Vec::new());
+        };
+        let untouched = Mint::default();
+        let mint = match parent {
+            Some((outer, _)) => {
+                outer.mint.adopt(&ctx.mint, &images);
+                &untouched
+            }
+            None => &ctx.mint,
+        };
+        let mut shaped = None;
+        let has_images = !images.is_empty();
+        let copies = mint.copies(text, images, |text| {
+            let is_bare = text.is_empty() && has_images;
+            if let Some(slot) = result::text_of(&mut value) {
+                *slot = text;
+            }
+            let made = shape(std::mem::take(&mut value));
+            let text = if is_bare { String::new() } else { made.text.clone() };
+            shaped = Some(made);
+            text
+        });
+        let mut shaped = shaped.unwrap_or_else(|| shape(Value::Null));
+        let shown = (copies.person != copies.model).then_some(copies.person);
+        shaped.text = copies.model;
+        (shaped, shown, copies.parts)
     }
 
     /// What a script throws is shaped as what it returns: short, without raw base64, the rest behind a handle.
@@ -607,6 +675,18 @@ impl NestedCalls for Dispatcher {
     }
 }
 
+/// What a tool returned: its value, and the pictures that came with its text.
+struct Returned {
+    value: Value,
+    images: Vec<Image>,
+}
+
+impl From<Value> for Returned {
+    fn from(value: Value) -> Returned {
+        Returned { value, images: Vec::new() }
+    }
+}
+
 /// How a call ended, without what is told of every call: its id, its tool, its time.
 fn ended(plugin: Arc<str>, generation: u64, done: Result<String>) -> Outcome {
     let (text, error) = match done {
@@ -620,6 +700,8 @@ fn ended(plugin: Arc<str>, generation: u64, done: Result<String>) -> Outcome {
         generation,
         ok: error.is_none(),
         text,
+        shown: None,
+        parts: Vec::new(),
         error,
         structured: None,
         rest: None,

@@ -114,6 +114,18 @@ fn unpack(value: Value) -> (Value, bool) {
     }
 }
 
+/// The text of a result: all of it, or the first of a text and whether it succeeded. What a map or a list holds is no text.
+pub(super) fn text_of(value: &mut Value) -> Option<&mut String> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Array(pair) => match pair.as_mut_slice() {
+            [Value::String(text), Value::Bool(_)] => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// A text, or a text with pictures.
 fn is_text(value: &Value) -> bool {
     match value {

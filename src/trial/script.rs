@@ -147,6 +147,7 @@ fn context(world: &World, tool: &str, phase: Phase, imports: &Arc<Imports>, budg
         control: Control::start(budget),
         sink: world.watcher.clone(),
         nested: (phase == Phase::Call).then(|| world.tools()),
+        mint: Default::default(),
         services: world.host.services().clone(),
     })
 }

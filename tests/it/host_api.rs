@@ -13,6 +13,7 @@ use std::path::Path;
 /// Overloads and a call of each that works alone in a fresh plugin. `module::function/parameters`, `Type.method/parameters`,
 /// `Type.property`.
 const ROWS: &[(&str, &str)] = &[
+    ("attachments::marker/2", r#"attachments::marker("t", [])"#),
     ("base64::decode/1", r#"base64::decode("bGlnaHQ=")"#),
     ("base64::encode/1", r#"base64::encode("light")"#),
     ("cache::get/1", r#"cache::get("k")"#),

@@ -155,6 +155,7 @@ impl Rig {
             control,
             sink: self.sink.clone(),
             nested: None,
+            mint: Default::default(),
             services: services(),
         })
     }
