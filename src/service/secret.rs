@@ -82,7 +82,8 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Takes the values of some secrets out of texts: as they are, as a URL or a form writes them, inside JSON, in base64.
+/// Takes the values of some secrets out of texts: as they are, as a URL or a form writes them, inside JSON or HTML, in
+/// base64.
 #[derive(Default)]
 pub struct Redactor {
     /// The longest first, so that one which holds another is taken whole.
@@ -109,12 +110,21 @@ impl Redactor {
             }
         };
         add(value.to_owned());
-        let percent: String = value.bytes().map(percent_encoded).collect();
-        add(percent.to_ascii_lowercase());
-        add(percent);
+        // Some encode whatever can be, some only what must be.
+        for left in ["-._~", "-._~!$&'()*+,;=:@/?", "-._~!$&()*+,;=:@/?[]{}|\\^`"] {
+            let escapes = || value.bytes().map(|byte| percent_encoded(byte, left));
+            add(escapes().collect());
+            add(escapes().map(|e| if e.len() > 1 { e.to_ascii_lowercase() } else { e }).collect());
+        }
         add(url::form_urlencoded::byte_serialize(value.as_bytes()).collect());
         let json = serde_json::Value::from(value).to_string();
-        add(json[1..json.len() - 1].to_owned());
+        let json = &json[1..json.len() - 1];
+        add(json.replace('/', "\\/"));
+        add(json.to_owned());
+        let html = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        add(html.replace('"', "&quot;"));
+        add(html.replace('"', "&quot;").replace('\'', "&#39;"));
+        add(html);
         for engine in [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD] {
             add(engine.encode(value));
         }
@@ -150,8 +160,8 @@ impl Redactor {
     }
 }
 
-fn percent_encoded(byte: u8) -> String {
-    if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+fn percent_encoded(byte: u8, left: &str) -> String {
+    if byte.is_ascii_alphanumeric() || left.as_bytes().contains(&byte) {
         char::from(byte).to_string()
     } else {
         format!("%{byte:02X}")
@@ -224,6 +234,9 @@ mod tests {
             "pa ss/\"w+rd".to_owned(),
             "pa%20ss%2F%22w%2Brd".to_owned(),
             "pa%20ss%2f%22w%2brd".to_owned(),
+            "pa%20ss/%22w+rd".to_owned(),
+            "pa ss\\/\\\"w+rd".to_owned(),
+            "pa ss/&quot;w+rd".to_owned(),
             "pa+ss%2F%22w%2Brd".to_owned(),
             "pa ss/\\\"w+rd".to_owned(),
             STANDARD.encode("pa ss/\"w+rd"),
