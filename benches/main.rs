@@ -7,6 +7,7 @@
 
 mod client;
 mod dispatch;
+mod image;
 mod live;
 mod load;
 mod mcp;
@@ -23,13 +24,14 @@ fn main() {
     if peer::is_asked() {
         return;
     }
-    let benches: [(&str, fn()); 6] = [
+    let benches: [(&str, fn()); 7] = [
         ("dispatch", dispatch::run),
         ("load", load::run),
         ("live", live::run),
         ("start", start::run),
         ("mcp", mcp::run),
         ("net", net::run),
+        ("image", image::run),
     ];
     for (name, run) in benches {
         if measure::is_wanted(name) {

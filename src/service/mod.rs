@@ -10,6 +10,7 @@ pub mod files;
 pub mod gallery;
 pub mod grants;
 pub mod html;
+pub mod image;
 pub mod markers;
 pub mod math;
 pub mod pattern;

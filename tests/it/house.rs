@@ -98,6 +98,14 @@ const FENCES: &[(&str, &[&str])] = &[
     ("fend_core", &["service"]),
     ("scraper", &["service"]),
     ("htmd", &["service"]),
+    ("image_rs", &["service"]),
+    ("zune_jpeg", &["service"]),
+    ("png", &["service"]),
+    ("image_webp", &["service"]),
+    ("libwebp_sys", &["service"]),
+    ("fast_image_resize", &["service"]),
+    ("jpeg_encoder", &["service"]),
+    ("moxcms", &["service"]),
 ];
 
 #[test]
