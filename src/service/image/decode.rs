@@ -93,7 +93,10 @@ fn jpeg(bytes: &[u8], to: Size, chroma: Chroma, limits: &Limits, check: Check) -
     if header.precision != 8 || header.process == Process::Rare {
         return Err(odd());
     }
-    if let Some(planes) = scan::decode(&header, bytes, to, chroma.size(to.0, to.1), check)? {
+    // Colour that is a little short of its size is not seen to be, and often comes at half the price.
+    let (across, down) = chroma.size(to.0, to.1);
+    let colour = (across - across / 16, down - down / 16);
+    if let Some(planes) = scan::decode(&header, bytes, to, colour, check)? {
         let profile = header.profile.as_deref().filter(|_| planes.len() == 3);
         let working = if profile.is_some() { Chroma::Full } else { chroma };
         let picture = resize::planes(planes, to, working)?;
