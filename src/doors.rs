@@ -33,8 +33,11 @@ pub fn serve(host: &Host, options: &ServeOptions, ready: impl FnOnce(&Opened)) -
     runtime.block_on(async {
         let mcp = Mounted(crate::mcp::Web::new(host, &McpOptions::default()));
         let server = crate::http::Server::open(host, mcp, options).await?;
+        let mut stop = Box::pin(crate::mcp::told_to_stop());
+        // Whoever reads that it is ready may tell it to stop at once: it listens for that from here on.
+        std::future::poll_fn(|cx| std::task::Poll::Ready(stop.as_mut().poll(cx).is_ready())).await;
         ready(&Opened { address: server.address(), greeting: server.greeting() });
-        server.run(crate::mcp::told_to_stop()).await;
+        server.run(stop).await;
         Ok(())
     })
 }
