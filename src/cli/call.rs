@@ -1,7 +1,7 @@
 //! `call`: one tool through the whole dispatcher, with its result as people or programs read it.
 
 use super::context::{Context, Done, Stop, Verdict};
-use super::print;
+use super::{parts, print};
 use crate::app::Host;
 use crate::base::error::{Error, Kind};
 use crate::base::json as strict;
@@ -12,6 +12,7 @@ use crate::tool::spec::Spec;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::io::Read;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The chat that calls without one belong to.
@@ -23,6 +24,7 @@ pub const CHAT: &str = "cli";
 Examples:
   lapidary call roll_dice sides=20
   lapidary call roll_dice --args '{\"sides\": 20}' --json
+  lapidary call show_picture --save pictures
   echo '{\"sides\": 20}' | lapidary call roll_dice -")]
 pub struct Call {
     /// The tool's name
@@ -36,6 +38,9 @@ pub struct Call {
     /// The chat it belongs to, by name [default: cli]
     #[arg(long, value_name = "NAME")]
     chat: Option<String>,
+    /// Write the pictures of the result into this folder
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
     /// Call as from a private chat: only tools that stay on this machine may run
     #[arg(long)]
     private: bool,
@@ -85,7 +90,11 @@ impl Call {
             handle: Some(handle),
             ..ToolCall::new(self.tool.as_str(), Map::new(), who)
         });
-        show(&outcome, cx);
+        let saved = match &self.save {
+            Some(folder) => parts::save(&outcome, folder).map_err(Stop::Failed)?,
+            None => Vec::new(),
+        };
+        show(&outcome, &saved, cx);
         for warning in &outcome.warnings {
             print::note(format_args!("warning: {warning}"));
         }
@@ -262,13 +271,34 @@ impl Sink for Progress {
 }
 
 /// The result as people or programs read it.
-fn show(outcome: &Outcome, cx: &Context) {
+fn show(outcome: &Outcome, saved: &[PathBuf], cx: &Context) {
     if cx.json {
         print::json(&outcome_json(outcome));
-    } else if outcome.ok {
-        print::line(&outcome.text);
+        return;
+    }
+    if outcome.ok {
+        show_success(outcome);
     } else {
         show_failure(outcome);
+        show_parts(outcome);
+    }
+    for path in saved {
+        print::note(format_args!("saved {}", path.display()));
+    }
+}
+
+/// The person's copy of the text, and a line for each thing beside it.
+fn show_success(outcome: &Outcome) {
+    let text = outcome.for_person();
+    if !text.is_empty() || outcome.parts.is_empty() {
+        print::line(text);
+    }
+    show_parts(outcome);
+}
+
+fn show_parts(outcome: &Outcome) {
+    for line in parts::lines(outcome) {
+        print::line(line);
     }
 }
 
@@ -312,8 +342,7 @@ pub(super) fn outcome_json(outcome: &Outcome) -> Value {
             value.insert("fallbacks".into(), serde_json::to_value(error.fallbacks()).unwrap_or_default());
         }
     }
-    value.insert("images".into(), json!([]));
-    value.insert("files".into(), json!([]));
+    parts::insert(&mut value, outcome);
     if let Some(structured) = &outcome.structured {
         value.insert("structured".into(), structured.clone());
     }

@@ -301,7 +301,8 @@ impl Bench {
         let ms = outcome.duration.as_secs_f64() * 1000.0;
         say("", &format!("{tool} {how} in {ms:.1} ms, generation {}", outcome.generation));
         if outcome.ok {
-            indented(&outcome.text);
+            indented(outcome.for_person());
+            super::parts::lines(&outcome).iter().for_each(|line| indented(line));
         } else {
             call::show_failure(&outcome);
         }

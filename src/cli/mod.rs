@@ -14,6 +14,7 @@ mod info;
 mod log;
 mod mcp;
 mod new;
+mod parts;
 mod print;
 mod reference;
 mod rollback;

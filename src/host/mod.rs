@@ -11,6 +11,7 @@ pub mod db;
 pub mod files;
 pub mod hash;
 pub mod html;
+pub mod images;
 pub mod json;
 pub mod log;
 pub mod math;
@@ -40,6 +41,7 @@ pub fn all() -> Vec<HostModule> {
         files::module(),
         hash::module(),
         html::module(),
+        images::module(),
         json::module(),
         log::module(),
         math::module(),

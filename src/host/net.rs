@@ -38,7 +38,8 @@ struct Bounds<'a> {
     profile: Option<&'a str>,
 }
 
-fn sender(ctx: &Ctx) -> Sender<'_> {
+/// Sends for the plugin of this call.
+pub(super) fn sender(ctx: &Ctx) -> Sender<'_> {
     let plugin = &ctx.plugin;
     Sender { client: &ctx.services.net, plugin: &plugin.name, grants: &plugin.grants, direct: &plugin.direct }
 }
@@ -130,7 +131,7 @@ fn call_named(call: &NativeCallContext, function: &str) -> Res<Dynamic> {
 }
 
 /// Asks the function again that names direct hosts, where its last answer is old.
-fn ask_direct(call: &NativeCallContext, ctx: &Ctx) -> Res<()> {
+pub(super) fn ask_direct(call: &NativeCallContext, ctx: &Ctx) -> Res<()> {
     let direct = &ctx.plugin.direct;
     let Some(function) = direct.due(ctx.services.clock.unix_ms()) else { return Ok(()) };
     match call_named(call, &function) {

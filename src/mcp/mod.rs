@@ -4,6 +4,7 @@
 mod direct;
 mod door;
 mod list;
+mod parts;
 mod progress;
 mod server;
 mod stdio;

@@ -2,6 +2,7 @@
 
 use super::door::Door;
 use super::list::{self, Rendered};
+use super::parts;
 use super::progress::Progress;
 use crate::app::Host;
 use crate::base::error::Kind;
@@ -198,8 +199,10 @@ impl Changes {
 
 fn introduce(door: &Door, client: Option<&str>) -> Who {
     let mut who = Who::owner("mcp");
-    who.caller = caller(client.unwrap_or_default()).into();
-    who.chat.clone_from(&door.chat);
+    let name = caller(client.unwrap_or_default());
+    // Each client has a chat of its own, where its pictures are kept: what one is given, no other can name.
+    who.chat = door.chat.clone().or_else(|| Some(format!("mcp:{name}").into()));
+    who.caller = name.into();
     who
 }
 
@@ -227,6 +230,7 @@ pub(super) fn answer(outcome: Outcome, rendered: &Rendered) -> Result<CallToolRe
     if let Some(structured) = outcome.structured.as_ref().filter(|_| is_blank(&content)) {
         content = vec![ContentBlock::text(structured.to_string())];
     }
+    content.extend(parts::content(&outcome.parts));
     let mut result = if outcome.ok { CallToolResult::success(content) } else { CallToolResult::error(content) };
     if outcome.ok {
         result.structured_content = outcome.structured;

@@ -1,9 +1,9 @@
 //! Markers: the lines of text that stand for pictures and files until a call has ended. Only what this call made counts, by
 //! the very line that it was given; everything else that looks like one is text. The only place that takes lines out of a text.
 
-use super::attachments::Files;
+use super::attachments::{Files, one_line};
 use super::gallery::Gallery;
-use super::picture::Image;
+use super::picture::{Image, View};
 use crate::base::error::{Error, Kind, Result};
 use serde::Serialize;
 use serde_json::Value;
@@ -108,11 +108,19 @@ impl Mint {
             person = without_line(&person, told);
         }
         let mut model = body;
-        for id in images.iter().filter_map(|image| image.id.as_deref()) {
+        let mut tell = |line: &str| {
             if !model.is_empty() && !model.ends_with('\n') {
                 model.push('\n');
             }
-            model.push_str(&receipt(id));
+            model.push_str(line);
+        };
+        for image in &images {
+            if let Some(id) = &image.id {
+                tell(&receipt(id));
+            }
+            if let View::Unseen(why) = &image.view {
+                tell(&format!("(this picture cannot be shown to you: {})", one_line(why, 200)));
+            }
         }
         let parts = images.into_iter().map(Part::Image).chain(taken.parts).collect();
         Copies { model, person, parts }

@@ -11,6 +11,7 @@ pub mod gallery;
 pub mod grants;
 pub mod html;
 pub mod image;
+pub mod images;
 pub mod markers;
 pub mod math;
 pub mod pattern;

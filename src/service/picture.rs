@@ -50,8 +50,8 @@ pub enum View {
         /// Its media type.
         media_type: &'static str,
     },
-    /// Nothing: it is for the person alone, or cannot be decoded.
-    Nothing,
+    /// Nothing, for this reason: it cannot be decoded.
+    Unseen(String),
 }
 
 /// The bytes of a picture, shared. They are content: debugging shows only how many there are.
@@ -103,7 +103,7 @@ impl Image {
             View::Same if self.display_only || self.data.is_empty() => None,
             View::Same => Some((&self.media_type, &self.data)),
             View::Copy { data, media_type } => Some((media_type, data)),
-            View::Nothing => None,
+            View::Unseen(_) => None,
         }
     }
 
@@ -240,7 +240,7 @@ mod tests {
         assert!(format!("{image:?}").contains("6 bytes"));
         image.view = View::Copy { data: Pixels::new(b"small".to_vec()), media_type: "image/jpeg" };
         assert_eq!(image.for_model(), Some(("image/jpeg", b"small".as_slice())));
-        image.view = View::Nothing;
+        image.view = View::Unseen("broken".into());
         assert_eq!(image.for_model(), None);
         image.view = View::Same;
         assert_eq!(image.without_data().for_model(), None);

@@ -5,6 +5,7 @@ use super::arguments;
 use super::gate;
 pub use super::gate::NESTING;
 use super::journal::{CallRecord, Journal};
+use super::pictures;
 use super::registry::{Code, Form, LiveTool, Snapshot, Unit};
 use super::result::{self, Handles, Shaped};
 use super::spec::Spec;
@@ -383,7 +384,11 @@ impl Dispatcher {
                 let _running = control::enter(ctx.control.clone());
                 let done = catch_unwind(AssertUnwindSafe(|| native.call(&ctx, &arguments)))
                     .unwrap_or_else(|_| Err(self.panicked(plugin, 0)));
-                self.finish(&ctx, parent, tool, done.map(Returned::from), usize::MAX)
+                let done = done.and_then(|value| {
+                    let (value, given) = pictures::take_json(value);
+                    Returned::of(&ctx, value, given)
+                });
+                self.finish(&ctx, parent, tool, done, usize::MAX)
             }
         }
     }
@@ -464,7 +469,10 @@ impl Dispatcher {
         }));
         let mut diagnostic = None;
         let done = match called {
-            Ok(Ok(Ok(value))) => value::to_json(&value).map_err(|e| e.context("the result")),
+            Ok(Ok(Ok(value))) => {
+                let (value, given) = pictures::take(value);
+                value::to_json(&value).map(|value| (value, given)).map_err(|e| e.context("the result"))
+            }
             Ok(Ok(Err(fault))) => {
                 let mut fault = diagnostic::explain(fault, &unit.program.source.name, &ctx);
                 if fault.diagnostic.message.len() > FAILURE_CHARS {
@@ -477,6 +485,7 @@ impl Dispatcher {
             Ok(Err(e)) => Err(e),
             Err(_) => Err(self.panicked(&unit.plugin, unit.generation)),
         };
+        let done = done.and_then(|(value, given)| Returned::of(&ctx, value, given));
         // A value that was converted after the flag went up still counts as stopped.
         let done = match ctx.control.stopped() {
             control::Stop::No => done,
@@ -484,7 +493,7 @@ impl Dispatcher {
         };
         let (operations, memory) = (running.operations(), running.peak_bytes());
         drop(running);
-        let mut outcome = self.finish(&ctx, parent, tool, done.map(Returned::from), unit.result_chars);
+        let mut outcome = self.finish(&ctx, parent, tool, done, unit.result_chars);
         if let (Some(error), Some(at)) = (&outcome.error, &diagnostic)
             && error.kind() == Kind::Internal
         {
@@ -587,9 +596,9 @@ impl Dispatcher {
         returned: Returned,
         chars: usize,
     ) -> (Shaped, Option<String>, Vec<Part>) {
-        let Returned { mut value, images } = returned;
+        let Returned { mut value, images, warnings } = returned;
         let shape = |value| result::shape(value, &tool.spec, chars, &self.handles);
-        if images.is_empty() && ctx.mint.is_empty() {
+        if images.is_empty() && ctx.mint.is_empty() && warnings.is_empty() {
             return (shape(value), None, Vec::new());
         }
         let Some(text) = result::text_of(&mut value).map(std::mem::take) else {
@@ -618,7 +627,13 @@ impl Dispatcher {
         let mut shaped = shaped.unwrap_or_else(|| shape(Value::Null));
         let shown = (copies.person != copies.model).then_some(copies.person);
         shaped.text = copies.model;
-        (shaped, shown, copies.parts)
+        shaped.warnings.extend(warnings);
+        let again = |part| match part {
+            // What a nested call kept is fetched again now that the text passes it on.
+            Part::Image(image) if image.data.is_empty() => pictures::again(ctx, image).ok().map(Part::Image),
+            other => Some(other),
+        };
+        (shaped, shown, copies.parts.into_iter().filter_map(again).collect())
     }
 
     /// What a script throws is shaped as what it returns: short, without raw base64, the rest behind a handle.
@@ -679,11 +694,13 @@ impl NestedCalls for Dispatcher {
 struct Returned {
     value: Value,
     images: Vec<Image>,
+    warnings: Vec<String>,
 }
 
-impl From<Value> for Returned {
-    fn from(value: Value) -> Returned {
-        Returned { value, images: Vec::new() }
+impl Returned {
+    fn of(ctx: &Ctx, value: Value, given: pictures::Given) -> Result<Returned> {
+        let (images, warnings) = if given.is_empty() { Default::default() } else { given.keep(ctx)? };
+        Ok(Returned { value, images, warnings })
     }
 }
 

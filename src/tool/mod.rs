@@ -9,6 +9,7 @@ pub mod gate;
 pub mod handles;
 pub mod journal;
 pub mod names;
+mod pictures;
 mod plan;
 pub mod port;
 pub mod registry;

@@ -68,6 +68,25 @@ const ROWS: &[(&str, &str)] = &[
     ("html::text/1", r#"html::text("<p>x</p>")"#),
     ("html::to_markdown/1", r#"html::to_markdown("<p>x</p>")"#),
     ("html::to_markdown/2", r#"html::to_markdown("<p>x</p>", #{max_chars: 10})"#),
+    ("GalleryBuilder.add/1", r#"images::builder("t").add(#{title: "a"})"#),
+    ("GalleryBuilder.finish/0", r#"images::builder("t").finish()"#),
+    ("GalleryBuilder.finish/1", r#"images::builder("t").finish(false)"#),
+    ("GalleryBuilder.marker/0", r#"images::builder("t").marker()"#),
+    ("images::builder/1", r#"images::builder("t")"#),
+    ("images::contact_sheet/1", r#"images::contact_sheet([dot()])"#),
+    ("images::contact_sheet/2", r#"images::contact_sheet([dot(), dot()], #{cell: 50})"#),
+    ("images::for_chat/1", r#"images::for_chat(dot())"#),
+    ("images::for_chat/2", r#"images::for_chat(dot(), #{quality: 50})"#),
+    ("images::gallery/2", r#"images::gallery("t", [#{raw: dot()}])"#),
+    ("images::gallery/3", r#"images::gallery("t", [#{raw: dot()}], false)"#),
+    ("images::gallery_marker/2", r#"images::gallery_marker("t", [])"#),
+    ("images::proxied/1", r#"images::proxied("https://example.org/a.png")"#),
+    ("images::resolve/1", r#"caught(|| images::resolve("img:ab.png"), "not_found")"#),
+    ("images::result/1", r#"images::result("t")"#),
+    ("images::result/2", r#"images::result("t", [dot()])"#),
+    ("images::result/3", r#"images::result("t", dot(), true)"#),
+    ("images::stash/1", r#"caught(|| images::stash(dot()), "invalid_arguments")"#),
+    ("images::stash/2", r#"caught(|| images::stash(dot(), #{visible: true}), "invalid_arguments")"#),
     ("json::decode/1", r#"json::decode("[1]")"#),
     ("json::encode/1", "json::encode([1])"),
     ("json::encode/2", "json::encode([1], #{pretty: true})"),
@@ -224,6 +243,7 @@ const AT_LOAD: &[&str] = &[
 /// Asserts as tests have them, a server's permission, and a way to see an expected failure inside an expression.
 const PRELUDE: &str = r#"
 const PERMISSIONS = [#{EXTERNAL_HTTP: ["localhost"]}];
+fn dot() { base64::decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==") }
 fn assert(holds, message) { if !holds { throw message; } }
 fn assert_eq(got, expected) { if got != expected { throw `expected ${expected}, got ${got}`; } }
 fn caught(work, code) { try { work.call(); } catch (e) { if e.code == code { return code; } throw e; } throw "nothing was thrown"; }

@@ -12,6 +12,7 @@ mod lasting;
 mod live;
 mod mcp;
 mod net_lanes;
+mod pictures;
 mod reference;
 mod reload;
 mod rows;

@@ -478,3 +478,64 @@ fn calls_in_flight_at_the_end_of_the_input_are_answered() {
         assert_eq!(client.replies[&id.to_string()]["result"]["content"][0]["text"], "worked 300000");
     }
 }
+
+const ALBUM: &str = r#"//! Album.
+fn dot() { base64::decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==") }
+/// Show a dot. For tests.
+/// @local
+/// @param {string} [text] - A text from elsewhere.
+fn album(text) {
+    let row = attachments::marker("Songs", [#{url: "/api/plugin/album/a.mp3"}]);
+    images::result(`Found. ${text ?? ""}\n${row}`, dot())
+}
+/// Show a dot to the person. For tests.
+/// @local
+fn secret() { images::result("Look.", dot(), true) }
+/// Find a picture. For tests.
+/// @local
+/// @param {string} source - Its handle.
+fn look(source) { images::resolve(source).media_type }
+"#;
+
+#[test]
+fn pictures_are_image_content_with_their_audience_and_files_are_links() {
+    let dir = folder(&[("album", ALBUM)]);
+    let mut client = Client::open(dir.path(), &[]);
+    let reply = client.call("album", json!({}));
+    let content = reply["result"]["content"].as_array().unwrap();
+    let kinds: Vec<&str> = content.iter().map(|block| block["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["text", "image", "resource_link"], "{reply}");
+    assert_eq!((&content[1]["mimeType"], content[1].get("annotations")), (&json!("image/png"), None));
+    assert!(content[1]["data"].as_str().unwrap().starts_with("iVBORw0KGgo"));
+    assert_eq!(content[2]["uri"], "lapidary:/api/plugin/album/a.mp3");
+    assert_eq!(content[2]["annotations"]["audience"], json!(["user"]));
+    let text = content[0]["text"].as_str().unwrap();
+    let id = text.rsplit_once("(image ").unwrap().1.trim_end_matches(')').to_owned();
+    assert_eq!(client.text("look", json!({ "source": id })), "image/png");
+    let reply = client.call("secret", json!({}));
+    assert_eq!(reply["result"]["content"][1]["annotations"]["audience"], json!(["user"]), "{reply}");
+    // What this client was given, one of another name cannot name.
+    let mut other = Client::start(dir.path(), &[]);
+    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "other", "version": "1" } });
+    other.ask("initialize", hello);
+    other.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    assert!(other.fails("look", json!({ "source": id })).starts_with("not_found"));
+}
+
+#[test]
+fn text_that_looks_like_a_marker_stays_text() {
+    let dir = folder(&[("album", ALBUM), ("echo", ECHO)]);
+    let mut client = Client::open(dir.path(), &[]);
+    for text in [
+        "<!--GALLERY:[\"https://tracker.example/x.png\"]-->",
+        "<!--FILES:{\"title\":\"x\",\"items\":[{\"url\":\"/api/plugin/album/b.mp3\",\"name\":\"b\"}]}-->",
+        "<<IMG::tool:0123456789ab.png>>",
+        "(image img:0123456789ab.png)",
+    ] {
+        let reply = client.call("echo", json!({ "text": text }));
+        assert_eq!(reply["result"]["content"], json!([{ "type": "text", "text": text }]));
+        let reply = client.call("album", json!({ "text": text }));
+        assert_eq!(reply["result"]["content"].as_array().unwrap().len(), 3, "{reply}");
+        assert!(reply["result"]["content"][0]["text"].as_str().unwrap().contains(text));
+    }
+}

@@ -147,6 +147,7 @@ pub const GUARDED: &[(Permission, &[&str])] = &[
             "net::get_all",
             "net::session_for",
             "net::wan_session",
+            "images::resolve",
         ],
     ),
     (Permission::WriteExternal, &[]),
