@@ -1,7 +1,10 @@
 //! Rebuilds the program when a shipped script or module comes, changes or goes, for they are embedded as they are; and asks
 //! the linker for a small table of relocations where the system can read one.
 
-#![expect(clippy::disallowed_methods, reason = "what is to be built is told by the environment, and by the system itself")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "what is to be built is told by the environment, and by the system itself"
+)]
 
 use std::process::Command;
 
