@@ -2,6 +2,7 @@
 
 mod access;
 mod metrics;
+mod proxy;
 mod route;
 mod server;
 mod token;

@@ -2,12 +2,13 @@
 
 use super::access::{Key, Names};
 use super::metrics;
+use super::proxy::{self, Pictures};
 use crate::app::Host;
 use crate::base::error::{Error, Kind};
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
@@ -20,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// Largest body of a request.
 const BODY: usize = 16 << 20;
+/// Keeps a page of another origin from showing what this host serves.
+const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
@@ -45,6 +48,7 @@ pub(super) struct Shared {
     pub(super) key: Key,
     pub(super) names: Names,
     pub(super) started: Instant,
+    pub(super) pictures: Pictures,
 }
 
 /// All routes.
@@ -67,6 +71,7 @@ pub(super) fn router<E: Endpoint>(shared: Arc<Shared>, mcp: E) -> Router {
     let closed = Router::new()
         .route("/mcp", mcp)
         .route("/metrics", get(numbers))
+        .route(crate::service::proxy::PATH, get(picture))
         .fallback(nothing_here)
         .layer(middleware::from_fn_with_state(shared.clone(), holder));
     Router::new()
@@ -82,6 +87,21 @@ fn too_large() -> Error {
 async fn numbers(State(shared): State<Arc<Shared>>) -> Response {
     let page = metrics::page(&shared.host, shared.started.elapsed());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response()
+}
+
+async fn picture(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
+    match shared.pictures.get(&shared.host, uri.query().unwrap_or_default()).await {
+        Ok(picture) => {
+            let kept = format!("private, max-age={}", proxy::FRESH_S);
+            let headers = [
+                (header::CONTENT_TYPE, HeaderValue::from_static(picture.media_type)),
+                (header::CACHE_CONTROL, HeaderValue::try_from(kept).unwrap_or(HeaderValue::from_static("no-store"))),
+                (CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin")),
+            ];
+            (headers, picture.data).into_response()
+        }
+        Err(e) => failure(&e),
+    }
 }
 
 async fn nothing_here() -> Response {

@@ -1,6 +1,7 @@
 //! The server: an address, connections with limits, and an end that waits for what is under way. Routes are another file's affair.
 
 use super::access::{Key, Names};
+use super::proxy::Pictures;
 use super::route::{self, Endpoint, Local, Shared};
 use super::token::{self, Source};
 use crate::app::Host;
@@ -72,8 +73,13 @@ impl<E: Endpoint> Server<E> {
         };
         let listener = TcpListener::bind(settings.address).await.map_err(|e| cannot_listen(settings.address, &e))?;
         let address = listener.local_addr().map_err(|e| io("cannot tell the address", &e))?;
-        let shared =
-            Shared { host: host.clone(), key: Key::new(&token), names: settings.names, started: Instant::now() };
+        let shared = Shared {
+            host: host.clone(),
+            key: Key::new(&token),
+            names: settings.names,
+            started: Instant::now(),
+            pictures: Pictures::new(),
+        };
         let router = route::router(Arc::new(shared), mcp.clone());
         Ok(Server { listener, address, router, mcp, token, source, host: host.clone() })
     }

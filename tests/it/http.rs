@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Instant;
 
-struct Server {
+pub struct Server {
     child: Child,
     address: SocketAddr,
     token: String,
@@ -39,7 +39,7 @@ impl Answer {
 }
 
 impl Server {
-    fn start(root: &Path) -> Server {
+    pub fn start(root: &Path) -> Server {
         Server::with(root, |_| {})
     }
 
@@ -67,7 +67,7 @@ impl Server {
         Server { child, address, token }
     }
 
-    fn connect(&self) -> TcpStream {
+    pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
@@ -86,7 +86,7 @@ impl Server {
         Answer { status, head: head.to_owned(), body: if chunked { unchunk(body) } else { body.to_owned() } }
     }
 
-    fn head(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str, connection: &str) -> String {
+    pub fn head(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str, connection: &str) -> String {
         let mut text =
             format!("{method} {path} HTTP/1.1\r\nConnection: {connection}\r\nContent-Length: {}\r\n", body.len());
         if !headers.iter().any(|(name, _)| *name == "Host") {
@@ -98,7 +98,7 @@ impl Server {
         text + "\r\n" + body
     }
 
-    fn bearer(&self) -> String {
+    pub fn bearer(&self) -> String {
         format!("Bearer {}", self.token)
     }
 
@@ -107,7 +107,7 @@ impl Server {
     }
 
     /// The number behind a name of the metrics page; 0 where it is not there.
-    fn metric(&self, name: &str) -> f64 {
+    pub fn metric(&self, name: &str) -> f64 {
         let page = self.get("/metrics").body;
         let line = page.lines().find_map(|line| line.strip_prefix(name).and_then(|rest| rest.strip_prefix(' ')));
         line.map_or(0.0, |value| value.parse().unwrap())
@@ -115,7 +115,7 @@ impl Server {
 
     /// Asks the metrics page until `name` is `value`.
     #[track_caller]
-    fn wait_for(&self, name: &str, value: f64) {
+    pub fn wait_for(&self, name: &str, value: f64) {
         let start = Instant::now();
         while self.metric(name) != value {
             assert!(start.elapsed() < PATIENCE, "{name} is {} and not {value}", self.metric(name));

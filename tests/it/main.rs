@@ -13,6 +13,7 @@ mod live;
 mod mcp;
 mod net_lanes;
 mod pictures;
+mod proxied;
 mod reference;
 mod reload;
 mod rows;
