@@ -146,6 +146,17 @@ impl Control {
         let _ = self.deadline_ms.fetch_update(Ordering::AcqRel, Ordering::Acquire, |d| Some(d.saturating_add(ms)));
     }
 
+    /// As [`Control::extend`], for time that has passed already: a deadline that ran out in it has not.
+    pub fn give_back(&self, span: Duration) {
+        self.extend(span);
+        if !self.remaining().is_zero() {
+            let _ = self.stop.compare_exchange(Stop::Deadline as u8, 0, Ordering::AcqRel, Ordering::Acquire);
+        }
+        if let Some(parent) = &self.parent {
+            parent.give_back(span);
+        }
+    }
+
     /// Operations used so far, as of the last wait or the end.
     #[must_use]
     pub fn operations(&self) -> u64 {

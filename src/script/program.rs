@@ -2,7 +2,7 @@
 //! It knows functions, constants and comments, not what they mean.
 
 use super::alloc;
-use super::control::{self, Stop};
+use super::control::{self, Budget, Control, Stop};
 use super::ctx::{self, Ctx};
 use super::diagnostic::Diagnostic;
 use super::engine::CONSTANTS;
@@ -15,10 +15,14 @@ use rhai::{
     NativeCallContext, Position, Scope, Shared, Stmt,
 };
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The largest source file, in bytes: compiling cannot be interrupted, so size is checked first.
 pub const MAX_SOURCE: usize = 1 << 20;
+
+/// What making a program ready again may use. It was loaded before, so the time is for a machine that is much slower now.
+const WAKING: Budget = Budget { deadline: Duration::from_secs(60), ..Budget::LOAD };
 
 /// A function of a file.
 #[derive(Debug, Clone)]
@@ -54,6 +58,8 @@ pub struct Program {
     module: OnceLock<Shared<Module>>,
     /// Whether evaluating it again gives the same: its top level is constants written out and imports, and asks nobody.
     is_repeatable: bool,
+    /// Held by the call that makes the module ready again.
+    waking: Mutex<()>,
     /// Top-level constants.
     pub constants: BTreeMap<String, Dynamic>,
     /// Functions in source order.
@@ -73,6 +79,7 @@ impl Program {
             source,
             module: OnceLock::from(Shared::new(Module::new())),
             is_repeatable: false,
+            waking: Mutex::default(),
             constants: BTreeMap::new(),
             functions: Vec::new(),
             doc: String::new(),
@@ -94,19 +101,28 @@ impl Program {
         }
     }
 
-    /// The evaluated module. A program that rests is made ready again from the text that was checked when it was loaded.
+    /// The evaluated module. A program that rests is made ready again from the text that was checked when it was loaded, once,
+    /// also where several calls come first. It serves every later call, so none of them pays for it: neither time nor memory.
     fn module(&self, engine: &Engine, ctx: &Arc<Ctx>) -> Result<Shared<Module>, Box<EvalAltResult>> {
         if let Some(module) = self.module.get() {
             return Ok(module.clone());
         }
-        // It serves every later call, so the one that happens to be first does not pay for it.
-        let module = alloc::uncharged(|| {
-            let ast = compile(engine, &self.source)?;
-            let module = run_top_level(engine, ctx, &ast, &self.source)?;
-            ctx.imports.take_constants();
-            Ok::<_, Box<EvalAltResult>>(module)
-        })?;
-        Ok(self.module.get_or_init(|| module.into()).clone())
+        let start = Instant::now();
+        // Held while constants that are written out are evaluated, which asks nobody and so waits for nobody.
+        let waking = self.waking.lock().unwrap_or_else(PoisonError::into_inner);
+        let module = match self.module.get() {
+            Some(module) => Ok(module.clone()),
+            None => alloc::uncharged(|| {
+                let _running = control::enter(Control::start(WAKING));
+                let ast = compile(engine, &self.source)?;
+                let module = run_top_level(engine, ctx, &ast, &self.source)?;
+                ctx.imports.take_constants();
+                Ok(self.module.get_or_init(|| module.into()).clone())
+            }),
+        };
+        drop(waking);
+        ctx.control.give_back(start.elapsed());
+        module
     }
 }
 
@@ -222,6 +238,7 @@ pub fn load(engine: &Engine, ctx: &Arc<Ctx>, source: &Source) -> Result<Program,
         source: source.clone(),
         module: OnceLock::from(Shared::new(module)),
         is_repeatable: is_repeatable(&ast),
+        waking: Mutex::default(),
         constants: ctx.imports.take_constants(),
         functions: functions(&ast),
         doc: module_doc(ast.doc()),

@@ -440,3 +440,22 @@ fn a_top_level_that_asks_for_something_runs_once_whether_it_may_rest_or_not() {
         }
     });
 }
+
+#[test]
+fn the_call_that_wakes_a_program_has_its_whole_time_left() {
+    on_call_thread(|| {
+        let mut text = String::from("fn f() { 7 }\n");
+        for n in 0..8000 {
+            text += &format!("private fn f{n}(x) {{ let a = [x, x + {n}]; if a.len() > 2 {{ a }} else {{ a[0] }} }}\n");
+        }
+        let rig = Rig::new().budget(Budget { deadline: std::time::Duration::from_millis(50), ..Budget::CALL });
+        let source = Source { name: "tools/t.rhai".into(), text: text.into() };
+        let slow = Budget { deadline: std::time::Duration::from_secs(120), ..Budget::LOAD };
+        let mut loaded = rig.load_source(&source, slow).unwrap_or_else(|fault| panic!("{}", fault.diagnostic.render()));
+        Arc::get_mut(&mut loaded.program).unwrap().rest();
+        match rig.call(&loaded, "f", vec![]) {
+            Ok(value) => assert_eq!(value.to_string(), "7"),
+            Err(fault) => panic!("{}", fault.diagnostic.render()),
+        }
+    });
+}
