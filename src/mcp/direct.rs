@@ -203,10 +203,16 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     if values.next().is_some() { None } else { Some(value) }
 }
 
+/// The answer to what is no message.
+pub(super) fn refused(reply: Vec<u8>) -> Response<Bytes> {
+    response(StatusCode::BAD_REQUEST, reply.into())
+}
+
 fn response(status: StatusCode, body: Bytes) -> Response<Bytes> {
+    let is_empty = body.is_empty();
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    if status == StatusCode::OK {
+    if !is_empty {
         response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     }
     response

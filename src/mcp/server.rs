@@ -11,16 +11,20 @@ use crate::tool::dispatch::{Arguments, Call, CallHandle, Outcome, Who};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
     ErrorData, Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListToolsResult, MetaObject,
-    PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
+/// Most characters of a long result that are read at once.
+const PIECE: usize = 190_000;
 /// Longest name of a client that is kept.
 const CALLER: usize = 64;
 /// How often a session that hears nothing looks whether its client is still there.
@@ -29,7 +33,7 @@ const LOOK: Duration = Duration::from_secs(60);
 /// What a client is told about the whole.
 const INSTRUCTIONS: &str = "The tools are scripts that their owner edits while you work: names, descriptions and parameters may \
 change at any time, and you are told when the list changed. A refused call says which argument was wrong, what was expected \
-and shows an example. A long result is cut and names a handle to the rest.";
+and shows an example. A long result is cut and names the resource that holds all of it.";
 
 /// What a session and its calls share.
 pub(super) struct Introduced {
@@ -249,7 +253,8 @@ fn is_blank(content: &[ContentBlock]) -> bool {
 
 impl ServerHandler for Session {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_resources().build();
         let own = Implementation::new("lapidary", env!("CARGO_PKG_VERSION")).with_title("Lapidary");
         ServerConfig::new(capabilities).with_server_info(own).with_instructions(INSTRUCTIONS)
     }
@@ -306,6 +311,29 @@ impl ServerHandler for Session {
         // The door puts the rendered tools in place of this empty list; looking makes sure that they are as new as this request.
         let _ = self.door.list.current();
         Ok(ListToolsResult::with_all_items(Vec::new()))
+    }
+
+    /// The rest of a long result, under the handle that its text names; `?from=N` begins at the character N.
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let (handle, from) = request.uri.split_once("?from=").unwrap_or((&request.uri, "0"));
+        let from = from
+            .parse()
+            .map_err(|_| ErrorData::invalid_params("`from` must be the number of a character, from 0 on", None))?;
+        let part = self
+            .host()
+            .dispatcher()
+            .handles()
+            .read(handle, from, PIECE)
+            .map_err(|e| ErrorData::resource_not_found(e.to_string(), None))?;
+        let mut text = part.text;
+        if let Some(next) = part.next {
+            let _ = write!(text, "\n\n[Of {} characters; the next begin at {handle}?from={next}]", part.total);
+        }
+        Ok(ReadResourceResult::new(vec![ResourceContents::text(text, request.uri)]).into())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

@@ -1,9 +1,9 @@
 //! MCP over streamable HTTP: one request in, one response or event stream out. Sockets, tokens and addresses are not its affair.
 
-use super::direct::Direct;
+use super::direct::{self, Direct};
 use super::door::{Door, GRACE, Options};
 use super::server::Session;
-use super::wire;
+use super::wire::{self, Read};
 use crate::app::Host;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -61,6 +61,11 @@ impl Web {
         }
         if let Some(accepted) = door.sessions.cancel(&request) {
             return accepted.map(|body| Full::new(body).boxed());
+        }
+        if request.method() == http::Method::POST
+            && let Read::Refused(reply) = wire::read(request.body())
+        {
+            return direct::refused(reply).map(|body| Full::new(body).boxed());
         }
         door.sessions.heard(request.headers());
         self.service.handle(request.map(Full::new)).await.map(|body| {

@@ -65,8 +65,8 @@ fn refuse(line: &[u8], error: &serde_json::Error) -> Read {
         Read::Refused(bytes)
     };
     match json::parse_bytes(line) {
-        Err(e) => reply(-32700, format!("this line is not JSON: {e}")),
-        Ok(Value::Array(_)) => reply(-32600, "batches are not taken; send one message a line".to_owned()),
+        Err(e) => reply(-32700, format!("this is not JSON: {e}")),
+        Ok(Value::Array(_)) => reply(-32600, "batches are not taken; send one message at a time".to_owned()),
         // A notification waits for no answer, whatever is wrong with it.
         Ok(Value::Object(map)) if map.contains_key("method") && !map.contains_key("id") => Read::Nothing,
         Ok(_) => reply(-32600, format!("this is not a JSON-RPC 2.0 message: {error}")),

@@ -91,7 +91,7 @@ pub fn shape(value: Value, spec: &Spec, chars: usize, handles: &Handles) -> Shap
             if shaped.structured.take().is_some() {
                 let told = format!("the result has more than {chars} characters, and a structured result is never cut");
                 shaped.broken = Some(Error::new(Kind::TooLarge, told).hint(format!(
-                    "the tool has done its work; ask for less, or read {handle}; its author may raise `limits.result_chars`"
+                    "the tool has done its work; ask for less, or read the resource {handle}; its author may raise `limits.result_chars`"
                 )));
             }
             shaped.truncated = true;
@@ -269,7 +269,7 @@ fn cut_text(text: &str, tool: &str, chars: usize, handles: &Handles) -> Option<(
     let _ = write!(
         short,
         "\n\n[{} of {total} characters of `{tool}` left out here. This is a size limit, not a failure. \
-         Ask for less, or read {handle} from character {head} on.]\n\n",
+         Ask for less, or read the resource {handle}?from={head}]\n\n",
         total - chars
     );
     short.push_str(&text[tail_start..]);

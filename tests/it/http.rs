@@ -374,6 +374,25 @@ fn a_cancelled_call_stops_its_script() {
 }
 
 #[test]
+fn what_is_no_message_is_answered_as_one() {
+    let dir = folder(&[("echo", ECHO)]);
+    let server = Server::start(dir.path());
+    let session = server.session();
+    for (body, code, part) in [
+        ("{oops", -32700, "not JSON"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"#, -32700, "not JSON"),
+        ("[]", -32600, "batches"),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32600, "JSON-RPC"),
+    ] {
+        let answer = session.send(body);
+        assert_eq!((answer.status, answer.header("content-type")), (400, Some("application/json")), "{answer:?}");
+        let message = answer.message();
+        assert_eq!(message["error"]["code"], code, "{message}");
+        assert!(message["error"]["message"].as_str().unwrap().contains(part), "{message}");
+    }
+}
+
+#[test]
 fn a_call_without_progress_is_answered_as_json_and_by_the_same_rules() {
     let dir = folder(&[("echo", ECHO)]);
     let server = Server::start(dir.path());

@@ -498,6 +498,30 @@ fn look(source) { images::resolve(source).media_type }
 "#;
 
 #[test]
+fn the_rest_of_a_long_result_is_a_resource() {
+    let dir = folder(&[("echo", ECHO)]);
+    let mut client = Client::open(dir.path(), &[]);
+    let whole: String = (0..60_000).map(|n| format!("{n:05} ")).collect();
+    let reply = client.call("echo", json!({ "text": whole }));
+    let text = reply["result"]["content"][0]["text"].as_str().unwrap();
+    let named = text.split("read the resource ").nth(1).unwrap().split(']').next().unwrap();
+    let (handle, from) = named.split_once("?from=").unwrap();
+    assert_eq!(text[..from.parse().unwrap()], whole[..from.parse().unwrap()]);
+    let mut read = |uri: &str| client.ask("resources/read", json!({ "uri": uri }));
+    let rest = read(named)["result"]["contents"][0]["text"].as_str().unwrap().to_owned();
+    assert_eq!(rest, whole[from.parse::<usize>().unwrap()..]);
+    let first = read(handle)["result"]["contents"][0]["text"].as_str().unwrap().to_owned();
+    assert!(
+        whole.starts_with(first.split("\n\n[Of 360000 characters").next().unwrap()),
+        "{}",
+        &first[first.len() - 99..]
+    );
+    for wrong in ["result:0000000000000000", "file:///etc/passwd", &format!("{handle}?from=x")] {
+        assert!(read(wrong)["error"]["message"].is_string(), "{wrong}");
+    }
+}
+
+#[test]
 fn pictures_are_image_content_with_their_audience_and_files_are_links() {
     let dir = folder(&[("album", ALBUM)]);
     let mut client = Client::open(dir.path(), &[]);
