@@ -327,7 +327,7 @@ impl HostBuilder {
             writer = Some(keep_history(&plugins, history.clone(), &bus)?);
         }
         plugins.start();
-        plugins.revive(&history);
+        plugins.revive_from(&history);
         let host = Host(Arc::new(Inner {
             services,
             engine,

@@ -2,9 +2,14 @@
 
 use super::context::{Context, Done, Stop, Verdict};
 use super::print;
+use crate::app::Host;
+use crate::base::event::Event;
 use crate::doors::{self, ServeOptions};
+use crate::script::diagnostic::Diagnostic;
 use clap::Args;
 use serde_json::json;
+use std::collections::BTreeSet;
+use tokio::sync::broadcast::error::RecvError;
 
 /// Run the host: MCP over HTTP, with hot reload; prints the address and what to do next
 #[derive(Args, Default)]
@@ -29,6 +34,7 @@ impl Serve {
         }
         if !cx.json {
             tell_problems(host);
+            tell_news(host.clone());
         }
         doors::serve(host, &ServeOptions { addr: self.addr.clone() }, |opened| {
             if cx.json {
@@ -45,11 +51,45 @@ impl Serve {
 }
 
 /// What a person should know before the host answers.
-fn tell_problems(host: &crate::app::Host) {
+fn tell_problems(host: &Host) {
     for status in host.plugins().statuses().iter().filter(|s| !s.diagnostics.is_empty()) {
-        print::note(format_args!("warning: {}: {}", status.name, status.status));
+        tell(&status.name, &status.status, &status.diagnostics);
     }
     for notice in host.plugins().notices() {
         print::note(format_args!("note: {}: {}", notice.subject, notice.message));
+    }
+}
+
+/// What breaks and mends while the host answers, until it ends.
+fn tell_news(host: Host) {
+    let mut events = host.events();
+    let news = move || {
+        let mut broken = BTreeSet::new();
+        loop {
+            match events.blocking_recv() {
+                Ok(Event::PluginFailed { plugin, live, summary, .. }) => {
+                    let goes_on = live.map(|live| format!("; generation {live} goes on answering")).unwrap_or_default();
+                    let diagnostics = host.plugins().status(&plugin).map(|s| s.diagnostics).unwrap_or_default();
+                    let what = if diagnostics.is_empty() { summary } else { "does not load".to_owned() };
+                    tell(&plugin, &format!("{what}{goes_on}"), &diagnostics);
+                    broken.insert(plugin);
+                }
+                Ok(Event::PluginLive { plugin, generation }) if broken.remove(&plugin) => {
+                    print::note(format_args!("mended: {plugin}: live {generation}"));
+                }
+                Ok(Event::Stopping) | Err(RecvError::Closed) => return,
+                Ok(_) | Err(RecvError::Lagged(_)) => {}
+            }
+        }
+    };
+    // Without it the host serves all the same, and `lapidary check` says what this would have said.
+    let _ = std::thread::Builder::new().name("lapidary-news".into()).spawn(news);
+}
+
+fn tell(plugin: &str, what: &str, diagnostics: &[Diagnostic]) {
+    print::note(format_args!("warning: {plugin}: {what}"));
+    for line in diagnostics.iter().map(Diagnostic::render).collect::<Vec<_>>().iter().flat_map(|d| d.trim_end().lines())
+    {
+        print::note(format_args!("  {line}"));
     }
 }

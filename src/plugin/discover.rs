@@ -101,6 +101,16 @@ impl Found {
         }
     }
 
+    /// Whether a path is that of its file, or lies in its folder.
+    #[must_use]
+    pub fn holds(&self, path: &Path) -> bool {
+        match &self.location {
+            Location::File(file) => path == file,
+            Location::Folder(folder) => path.starts_with(folder),
+            Location::Embedded(_) => false,
+        }
+    }
+
     /// Where it lies, as people see it.
     #[must_use]
     pub fn place(&self) -> String {

@@ -4,7 +4,7 @@
 use super::discover::{self, Found, Notice};
 use super::load::{Generation, Loader};
 use super::read;
-use super::source::Mark;
+use super::source::{History, Mark};
 use super::status::{Disk, Status};
 use super::swap::{Built, lost};
 use super::switches::Switches;
@@ -19,7 +19,7 @@ use arc_swap::ArcSwap;
 use rhai::Map;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -66,6 +66,8 @@ pub struct Plugins {
     /// Generation numbers and hashes of earlier runs.
     pub(super) remembered: Mutex<BTreeMap<String, Mark>>,
     pub(super) on_live: Mutex<Option<OnLive>>,
+    /// Where last good versions are, once that is said.
+    pub(super) past: OnceLock<History>,
     revision: watch::Sender<u64>,
     held: Mutex<Held>,
 }
@@ -116,6 +118,7 @@ impl Plugins {
             settled: Condvar::new(),
             remembered: Mutex::new(remembered),
             on_live: Mutex::default(),
+            past: OnceLock::new(),
             revision: watch::Sender::new(0),
             held: Mutex::default(),
         })
@@ -169,14 +172,14 @@ impl Plugins {
     /// Finds and loads everything. Builds run in parallel; they are taken in order, so that collisions are decided alike
     /// at every start.
     pub fn start(self: &Arc<Self>) {
-        let names = self.rescan_names();
+        let (names, _) = self.rescan_names();
         let built = self.build_all(&names);
         let mut order: Vec<_> = built.into_iter().collect();
         {
             let state = self.state();
             order.sort_by_cached_key(|(name, ..)| state.entries.get(name).map_or(u32::MAX, |e| e.rank));
         }
-        self.commit_many(order);
+        self.commit_many(order, &[]);
     }
 
     /// What discovery had to say.
@@ -185,8 +188,8 @@ impl Plugins {
         self.state().notices.clone()
     }
 
-    /// Looks for new and vanished plugins; returns those that need a build.
-    fn rescan_names(self: &Arc<Self>) -> Vec<Arc<str>> {
+    /// Looks for new and vanished plugins; returns those that need a build, and those that are gone and still answer.
+    fn rescan_names(self: &Arc<Self>) -> (Vec<Arc<str>>, Vec<Arc<str>>) {
         let found = discover::discover(&self.loader.services.paths, &self.extra, &*self.loader.stock);
         let services = &self.loader.services;
         // A switches file that cannot be read is reported and set aside; then the defaults count.
@@ -245,21 +248,15 @@ impl Plugins {
         for name in &gone {
             state.entries.remove(name);
         }
-        drop(state);
-        if !gone.is_empty() {
-            self.withdraw(&gone);
-        }
-        need
+        (need, gone)
     }
 
     /// Looks for new and vanished plugins and loads what changed.
     pub fn rescan(self: &Arc<Self>) {
         self.together(|| {
-            let before = self.state().entries.len();
-            let names = self.rescan_names();
-            let fewer = self.state().entries.len() < before + names.len();
-            self.refresh(&names);
-            if fewer {
+            let (names, gone) = self.rescan_names();
+            let freed = self.refresh_for(&names, &gone);
+            if freed || !gone.is_empty() {
                 self.retry_refused(&names);
             }
         });
@@ -267,6 +264,9 @@ impl Plugins {
 
     /// Takes vanished or disabled plugins' tools out, in one swap.
     fn withdraw(&self, names: &[Arc<str>]) {
+        if names.is_empty() {
+            return;
+        }
         let state = self.state();
         let mut next = Snapshot::clone(&self.snapshot.load());
         let mut changed = false;
@@ -296,6 +296,13 @@ impl Plugins {
 
     /// As [`Plugins::refresh`]; tells whether a tool's name came free on the way.
     fn refresh_only(self: &Arc<Self>, names: &[Arc<str>]) -> bool {
+        self.refresh_for(names, &[])
+    }
+
+    /// As [`Plugins::refresh_only`]. What is `gone` goes in the same swap as these come, for it may be the same under a new name:
+    /// no call must find neither.
+    fn refresh_for(self: &Arc<Self>, names: &[Arc<str>], gone: &[Arc<str>]) -> bool {
+        let mut gone = gone;
         let mut freed = false;
         let mut mine = Vec::new();
         let mut off = Vec::new();
@@ -316,17 +323,21 @@ impl Plugins {
                 }
             }
         }
-        if !off.is_empty() {
-            self.withdraw(&off);
+        self.withdraw(&off);
+        if mine.is_empty() {
+            self.withdraw(std::mem::take(&mut gone));
         }
         while !mine.is_empty() {
             if let [only] = mine.as_slice() {
                 let built = self.build(only);
-                freed |= self.commit_many(vec![(only.clone(), built)]);
+                freed |= self.commit_many(vec![(only.clone(), built)], std::mem::take(&mut gone));
+            } else if !gone.is_empty() {
+                let built = self.build_stream(&mine, Plugins::build_here).collect();
+                freed |= self.commit_many(built, std::mem::take(&mut gone));
             } else {
                 // As they come: one that hangs must not hold up the others.
                 for done in self.build_stream(&mine, Plugins::build_here) {
-                    freed |= self.commit_many(vec![done]);
+                    freed |= self.commit_many(vec![done], &[]);
                 }
             }
             let mut state = self.state();
@@ -338,6 +349,7 @@ impl Plugins {
             drop(state);
             self.settled.notify_all();
         }
+        self.revive(names);
         let mut state = self.state();
         while names.iter().any(|n| state.entries.get(n).is_some_and(|e| e.building)) {
             state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -393,9 +405,7 @@ impl Plugins {
                 })
             })
         };
-        if !off.is_empty() {
-            self.withdraw(&off);
-        }
+        self.withdraw(&off);
         let build = |me: &Plugins, name: &Arc<str>| {
             let mut built = me.build_here(name);
             if let Ok(generation) = &mut built {

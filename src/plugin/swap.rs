@@ -18,8 +18,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 impl Plugins {
-    /// Takes finished builds in, in one swap; tells whether a tool's name came free.
-    pub(super) fn commit_many(self: &Arc<Self>, built: Vec<(Arc<str>, Built)>) -> bool {
+    /// Takes finished builds in and what is gone out, in one swap; tells whether a tool's name came free.
+    pub(super) fn commit_many(self: &Arc<Self>, built: Vec<(Arc<str>, Built)>, gone: &[Arc<str>]) -> bool {
         let mut freed = false;
         let mut live = Vec::new();
         let mut events = Vec::new();
@@ -28,6 +28,11 @@ impl Plugins {
             let mut state = self.state();
             let mut next = Snapshot::clone(&self.snapshot.load());
             let mut changed = false;
+            for name in gone {
+                changed |= !next.of_plugin(name).is_empty();
+                next.remove(name);
+                next.absent.remove(name);
+            }
             let known: BTreeSet<Arc<str>> =
                 state.entries.iter().filter(|(_, e)| e.enabled).map(|(n, _)| n.clone()).collect();
             for (name, built) in built {
@@ -59,6 +64,10 @@ impl Plugins {
             }
             self.publish(next, changed);
         }
+        for name in gone {
+            self.register_scopes(name, None);
+            self.bus.publish(Event::PluginGone { plugin: name.to_string() });
+        }
         // Outside the lock: the last holder of an old generation starts its shutdown, and the history writes.
         drop(retired);
         let listener = self.on_live.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -76,14 +85,21 @@ impl Plugins {
         freed
     }
 
-    /// At a start: a plugin whose files do not load answers from the last good version that the history kept. A broken save
-    /// takes no tool away, not even across a restart.
-    pub fn revive(self: &Arc<Self>, history: &History) {
+    /// From now on a plugin whose files do not load, and of which nothing is live, answers from the last good version that this
+    /// history kept. A broken save takes no tool away: not across a restart, and not from one who switches a plugin on again.
+    pub fn revive_from(self: &Arc<Self>, history: &History) {
+        let _ = self.past.set(history.clone());
+        let names = self.names();
+        self.revive(&names);
+    }
+
+    pub(super) fn revive(self: &Arc<Self>, names: &[Arc<str>]) {
+        let Some(history) = self.past.get() else { return };
         let broken: Vec<Found> = {
             let state = self.state();
-            let broken = state
-                .entries
-                .values()
+            let broken = names
+                .iter()
+                .filter_map(|name| state.entries.get(name))
                 .filter(|e| e.enabled && e.live.is_none() && matches!(e.disk, Disk::Failed { .. }));
             broken.map(|e| e.found.clone()).collect()
         };

@@ -206,16 +206,19 @@ impl Worker {
     }
 
     fn apply(&mut self, paths: &BTreeSet<PathBuf>) {
-        let changes: BTreeSet<Change> = paths.iter().flat_map(|p| self.change(p)).collect();
+        // The same change may come from several paths, and which they are counts below.
+        let changes: BTreeSet<(Change, &PathBuf)> =
+            paths.iter().flat_map(|p| self.change(p).into_iter().map(move |change| (change, p))).collect();
         let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
         let mut rescan = false;
         let known: BTreeSet<Arc<str>> = self.plugins.names().into_iter().collect();
-        for change in changes {
+        for (change, path) in changes {
             match change {
                 Change::Plugin(name) => {
                     let name: Arc<str> = name.as_str().into();
-                    let there = self.plugins.found(&name).is_some_and(|f| f.exists());
-                    rescan |= !known.contains(&name) || !there;
+                    // What lies elsewhere under the same name may be about to take its place.
+                    let is_it = self.plugins.found(&name).is_some_and(|f| f.exists() && f.holds(path));
+                    rescan |= !known.contains(&name) || !is_it;
                     names.insert(name);
                 }
                 Change::Std(module) => names.extend(self.plugins.dependants_of(&format!("std/{module}"))),

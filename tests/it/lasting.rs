@@ -97,6 +97,11 @@ fn serve_prints_where_it_is_and_ends_when_told() {
 
     let plain = sh.start(&["serve", "--addr", "127.0.0.1:0"]);
     plain.until("/mcp");
+    // A save that breaks is told where the host runs, with the place in the file, and so is one that mends.
+    sh.write("user/tools/dice.rhai", "fn roll( {");
+    plain.complains("user/tools/dice.rhai:1");
+    sh.write("user/tools/dice.rhai", &DICE.replace("Roll", "Throw"));
+    plain.complains("mended: dice");
     assert_eq!(plain.signal("INT"), 0);
 }
 

@@ -345,6 +345,77 @@ fn a_renamed_file_is_a_new_plugin_and_the_old_one_goes() {
 }
 
 #[test]
+fn a_renamed_file_answers_all_the_time() {
+    let w = World::watching();
+    w.write("user/tools/name0.rhai", &tool("answer", "there"));
+    until("live", || w.call("answer", json!({})).ok);
+    let stop = Arc::new(AtomicBool::new(false));
+    let failed = Arc::new(AtomicUsize::new(0));
+    let caller = std::thread::spawn({
+        let (host, stop, failed) = (w.host.clone(), stop.clone(), failed.clone());
+        move || {
+            while !stop.load(Ordering::Relaxed) {
+                let out = host.call_now(Call::new("answer", serde_json::Map::new(), Who::owner("test")));
+                failed.fetch_add(usize::from(!out.ok), Ordering::Relaxed);
+            }
+        }
+    });
+    for round in 0..10 {
+        let (old, new) = (format!("name{round}"), format!("name{}", round + 1));
+        fs::rename(w.path(&format!("user/tools/{old}.rhai")), w.path(&format!("user/tools/{new}.rhai"))).unwrap();
+        until("the new name is live", || w.status(&new).starts_with("live") && w.host.plugins().status(&old).is_none());
+    }
+    stop.store(true, Ordering::Relaxed);
+    caller.join().unwrap();
+    assert_eq!(failed.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_plugin_that_takes_the_place_of_another_is_live_at_once() {
+    let w = World::prepared(
+        |root| {
+            for (file, text) in [
+                (
+                    "scripts/dice/plugin.json",
+                    r#"{"name":"dice","version":"1.0.0","description":"Shipped."}"#.to_owned(),
+                ),
+                ("scripts/dice/tools/dice.rhai", tool("answer", "shipped")),
+            ] {
+                fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+                fs::write(root.join(file), text).unwrap();
+            }
+        },
+        |b| b.shipped(lapidary::Shipped::All),
+    );
+    until("the shipped one", || w.call("answer", json!({})).text == "shipped");
+    w.write("user/tools/dice.rhai", &tool("answer", "file"));
+    until("the file", || w.call("answer", json!({})).text == "file");
+    fs::remove_file(w.path("user/tools/dice.rhai")).unwrap();
+    until("the shipped one again", || w.call("answer", json!({})).text == "shipped");
+    let made = w.path("made");
+    fs::create_dir_all(made.join("tools")).unwrap();
+    fs::write(made.join("plugin.json"), r#"{"name":"dice","version":"2.0.0","description":"Mine."}"#).unwrap();
+    fs::write(made.join("tools/dice.rhai"), tool("answer", "folder")).unwrap();
+    fs::create_dir_all(w.path("user/plugins")).unwrap();
+    fs::rename(&made, w.path("user/plugins/dice")).unwrap();
+    until("the folder", || w.call("answer", json!({})).text == "folder");
+}
+
+#[test]
+fn a_plugin_that_is_switched_on_again_answers_from_its_last_good_version() {
+    use lapidary::plugin::set::Switch;
+    let w = World::with(|b| b.watching(lapidary::Watching::Off).keep_history());
+    w.tool("t", &tool("answer", "one"));
+    // The history writes beside the calls.
+    until("the version is kept", || w.path("user/history/t/1/files/t.rhai").is_file());
+    w.host.plugins().switch("t", Switch::Off).unwrap();
+    w.write("user/tools/t.rhai", "fn (");
+    w.host.plugins().switch("t", Switch::On).unwrap();
+    assert_eq!(w.text("answer", json!({})), "one");
+    assert!(w.status("t").starts_with("live 1, disk "), "{}", w.status("t"));
+}
+
+#[test]
 fn a_disabled_plugin_answers_nothing_and_an_edit_does_not_wake_it() {
     use lapidary::plugin::set::Switch;
     let w = World::new();

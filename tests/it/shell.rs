@@ -110,11 +110,9 @@ impl Shell {
     /// Starts a run that lasts.
     pub fn start<S: AsRef<OsStr>>(&self, words: &[S]) -> Running {
         let mut child =
-            self.command(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        let (tx, rx) = mpsc::channel();
-        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| tx.send(line)));
-        Running { child, lines: rx }
+            self.command(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (lines, errors) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
+        Running { child, lines, errors }
     }
 }
 
@@ -136,22 +134,45 @@ pub fn ran(mut command: Command, stdin: &[u8]) -> Ran {
 pub struct Running {
     child: Child,
     lines: mpsc::Receiver<String>,
+    errors: mpsc::Receiver<String>,
+}
+
+fn lines(from: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (tx, rx) = mpsc::channel();
+    // Read to the end, for a full pipe would hold the program.
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            let _ = tx.send(line);
+        }
+    });
+    rx
+}
+
+#[track_caller]
+fn until(lines: &mpsc::Receiver<String>, part: &str) -> Vec<String> {
+    let end = Instant::now() + PATIENCE;
+    let mut seen = Vec::new();
+    while let Ok(line) = lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+        let is_it = line.contains(part);
+        seen.push(line);
+        if is_it {
+            return seen;
+        }
+    }
+    panic!("no {part:?} in {seen:#?}");
 }
 
 impl Running {
     /// Reads lines until one holds `part`; gives all of them.
     #[track_caller]
     pub fn until(&self, part: &str) -> Vec<String> {
-        let end = Instant::now() + PATIENCE;
-        let mut seen = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            let is_it = line.contains(part);
-            seen.push(line);
-            if is_it {
-                return seen;
-            }
-        }
-        panic!("no {part:?} in {seen:#?}");
+        until(&self.lines, part)
+    }
+
+    /// As [`Running::until`], of the lines meant for people beside the output.
+    #[track_caller]
+    pub fn complains(&self, part: &str) -> Vec<String> {
+        until(&self.errors, part)
     }
 
     /// Sends a signal by name and gives the exit code.
