@@ -556,14 +556,20 @@ impl Plugins {
     }
 
     /// Hands new grants to every live plugin: they count from the next host call on.
-    pub fn grants_changed(&self) {
-        let live: Vec<Arc<Generation>> = self.state().entries.values().filter_map(|e| e.live.clone()).collect();
+    pub fn grants_changed(self: &Arc<Self>) {
+        let (live, waiting): (Vec<Arc<Generation>>, Vec<Arc<str>>) = {
+            let state = self.state();
+            let waiting = state.entries.iter().filter(|(_, e)| matches!(e.disk, Disk::Failed { .. }));
+            (state.entries.values().filter_map(|e| e.live.clone()).collect(), waiting.map(|(n, _)| n.clone()).collect())
+        };
         for generation in live {
             generation
                 .plugin
                 .grants
                 .store(self.loader.services.grants.effective(generation.name(), &generation.declared));
         }
+        // A version may have waited for this.
+        self.refresh(&waiting);
     }
 
     /// Every plugin's name, with where it is and what it imports: what the watcher maps changes by.

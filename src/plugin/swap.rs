@@ -9,7 +9,7 @@ use super::status::Disk;
 use crate::base::event::Event;
 use crate::script::diagnostic::Diagnostic;
 use crate::script::value;
-use crate::service::settings;
+use crate::service::{permissions, settings};
 use crate::tool::registry::{Absence, Code, LiveTool, Snapshot};
 use crate::tool::spec::Spec;
 use rhai::Map;
@@ -196,6 +196,16 @@ impl Plugins {
                 return fail(entry, next, Disk::Failed { number, diagnostics: lost });
             }
         }
+        if let Some(live) = &entry.live {
+            let more = asks_for_more(live, &generation, &entry.found);
+            if !more.is_empty() {
+                let number = entry.number + 1;
+                if matches!(&entry.disk, Disk::Failed { diagnostics: old, .. } if *old == more) {
+                    return Taken::Same;
+                }
+                return fail(entry, next, Disk::Failed { number, diagnostics: more });
+            }
+        }
         // The number that an earlier run gave to this very content is its number still.
         let remembered = self
             .remembered
@@ -350,4 +360,26 @@ pub(super) fn same_to_a_reader(old: &[Arc<LiveTool>], new: &[Arc<LiveTool>]) -> 
                 && a.emoji == b.emoji
                 && a.is_gated_off() == b.is_gated_off()
         })
+}
+
+/// What a new version asks for and was not granted, where the live one does without: it waits until the owner has said yes.
+fn asks_for_more(live: &Generation, new: &Generation, found: &Found) -> Vec<Diagnostic> {
+    let missing =
+        |generation: &Generation| permissions::missing(&generation.declared, &generation.plugin.grants.load());
+    let had = missing(live);
+    missing(new)
+        .iter()
+        .filter(|asked| !had.contains(asked))
+        .map(|asked| {
+            Diagnostic::error(
+                "permission",
+                found.place(),
+                format!(
+                    "this version asks for `{asked}`, which version {} does without; it waits for a yes",
+                    live.number
+                ),
+            )
+            .hint(format!("lapidary grant {} {}", found.name, asked.argument()))
+        })
+        .collect()
 }

@@ -269,6 +269,31 @@ fn a_permission_that_is_not_granted_refuses_the_call_and_a_grant_lets_it_through
 }
 
 #[test]
+fn a_version_that_asks_for_more_waits_for_its_grant_while_the_last_one_answers() {
+    let w = World::new();
+    let version = |asks: &str, says: &str| format!("{asks}/// A. Use it in tests.\nfn risky() {{ \"{says}\" }}\n");
+    w.tool("t", &version("", "one"));
+    w.tool("t", &version("const PERMISSIONS = [\"RUN_COMMANDS\"];\n", "two"));
+    assert_eq!(w.text("risky", json!({})), "one");
+    let status = w.host.plugins().status("t").unwrap();
+    assert!(status.status.starts_with("live 1, disk 2 failed"), "{}", status.status);
+    assert!(status.diagnostics[0].render().contains("lapidary grant t RUN_COMMANDS"), "{:?}", status.diagnostics);
+    // A text alone passes, and what waits may be taken back.
+    w.tool("t", &version("", "three"));
+    assert_eq!(w.text("risky", json!({})), "three");
+    w.tool("t", &version("const PERMISSIONS = [\"RUN_COMMANDS\"];\n", "four"));
+    assert_eq!(w.text("risky", json!({})), "three");
+    for grant in &lapidary::service::grants::Grant::parse("RUN_COMMANDS").unwrap() {
+        w.host.services().grants.grant("t", grant).unwrap();
+    }
+    w.host.plugins().grants_changed();
+    assert_eq!(w.text("risky", json!({})), "four");
+    // What was granted is asked for no second time.
+    w.tool("t", &version("const PERMISSIONS = [\"RUN_COMMANDS\"];\n", "five"));
+    assert_eq!(w.text("risky", json!({})), "five");
+}
+
+#[test]
 fn two_hosts_on_one_root_lose_no_write() {
     let w = World::new();
     w.tool("t", "/// Counts. Use it in tests.\nfn count() { state::update(\"n\", 0, |v| v + 1) }\n");
