@@ -100,7 +100,7 @@ fn serve_prints_where_it_is_and_ends_when_told() {
     // A save that breaks is told where the host runs, with the place in the file, and so is one that mends.
     sh.write("user/tools/dice.rhai", "fn roll( {");
     plain.complains("user/tools/dice.rhai:1");
-    sh.write("user/tools/dice.rhai", &DICE.replace("Roll", "Throw"));
+    sh.write("user/tools/dice.rhai", DICE.replace("Roll", "Throw"));
     plain.complains("mended: dice");
     assert_eq!(plain.signal("INT"), 0);
 }
