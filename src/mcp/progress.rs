@@ -72,7 +72,8 @@ impl Scale {
         self.lines = self.lines.saturating_add(1);
         let progress = self.step + lines / (lines + 1.0);
         self.last = Some(progress);
-        Point { progress, total: self.total }
+        // What a client reads must grow, and must not pass its total: after the last step there is no total any more.
+        Point { progress, total: self.total.filter(|total| progress <= *total) }
     }
 
     /// `None` for a step that is not ahead of everything said before.
@@ -82,6 +83,7 @@ impl Scale {
         if self.last.is_some_and(|last| done <= last) {
             return None;
         }
+        let total = total.filter(|total| done <= *total);
         *self = Scale { last: Some(done), step: done, lines: 1, total };
         Some(Point { progress: done, total })
     }
@@ -105,7 +107,21 @@ mod tests {
         let whole: Vec<f64> = seen.iter().map(|p| p.progress).filter(|p| p.fract() == 0.0).collect();
         assert_eq!(whole, [0.0, 1.0, 2.0, 3.0]);
         assert_eq!(seen[0].total, None);
-        assert_eq!(seen.last().and_then(|p| p.total), Some(3.0));
+        assert!(seen.iter().any(|p| p.progress == 3.0 && p.total == Some(3.0)));
+    }
+
+    #[test]
+    fn nothing_is_ever_beyond_its_total() {
+        let mut scale = Scale::default();
+        let mut seen = vec![scale.status()];
+        for (done, total) in [(1, 3), (3, 3), (5, 3), (6, 10), (10, 10)] {
+            seen.extend(scale.step(done, total));
+            seen.push(scale.status());
+        }
+        assert_eq!(seen.len(), 11);
+        assert!(seen.windows(2).all(|pair| pair[0].progress < pair[1].progress), "{seen:?}");
+        assert!(seen.iter().all(|p| p.total.is_none_or(|total| p.progress <= total)), "{seen:?}");
+        assert_eq!(seen.iter().filter(|p| p.total.is_some()).count(), 6, "{seen:?}");
     }
 
     #[test]
