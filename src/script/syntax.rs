@@ -20,6 +20,9 @@ pub(super) fn explain(kind: &ParseErrorType, line: Option<&str>, column: usize) 
         other => Error::invalid(lowered(&other.to_string())),
     };
     let hint = match kind {
+        ParseErrorType::Reserved(word) if line.is_some_and(|line| is_key(line, column, word)) => {
+            Some(format!("a reserved word as the key of a map stands in quotes: `\"{word}\": ..`"))
+        }
         ParseErrorType::Reserved(word) => Some(reserved(word)),
         ParseErrorType::WrongDocComment => {
             Some("`///` stands directly before a function only; write `//` here".to_owned())
@@ -70,6 +73,12 @@ fn reserved(word: &str) -> String {
         ),
         _ => format!("Rhai keeps `{word}` for itself"),
     }
+}
+
+/// Whether the word at the column is followed by the colon of a map.
+fn is_key(line: &str, column: usize, word: &str) -> bool {
+    let rest: String = line.chars().skip(column.saturating_sub(1)).collect();
+    rest.strip_prefix(word).map(str::trim_start).is_some_and(|rest| rest.starts_with(':') && !rest.starts_with("::"))
 }
 
 fn operator(op: &str) -> Option<String> {

@@ -103,6 +103,9 @@ fn reserved_words_comments_and_first_lines_say_what_to_write_instead() {
         for (text, part) in [
             ("fn f(match) { 1 }", "`match_`"),
             ("fn f(a) { a.match }", "arguments[\"match\"]"),
+            ("const A = #{ n: #{ type: 1, default: 2 } };", "`\"default\": ..`"),
+            ("const A = #{\n  match : 2,\n};", "in quotes: `\"match\": ..`"),
+            ("fn f() { match::x() }", "choose another name"),
             ("/// doc\nconst A = 1;", "write `//` here"),
             ("#!/usr/bin/rhai\nfn f() { 1 }", "take it out"),
             ("fn f() { eval(\"1\") }", "a map of functions"),
