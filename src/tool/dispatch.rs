@@ -468,13 +468,26 @@ impl Dispatcher {
             ))
         }));
         let mut diagnostic = None;
+        let mut is_stopped = false;
         let done = match called {
             Ok(Ok(Ok(value))) => {
                 let (value, given) = pictures::take(value);
                 value::to_json(&value).map(|value| (value, given)).map_err(|e| e.context("the result"))
             }
             Ok(Ok(Err(fault))) => {
+                is_stopped = matches!(
+                    fault.unwrap_inner(),
+                    rhai::EvalAltResult::ErrorTerminated(..) | rhai::EvalAltResult::ErrorStackOverflow(..)
+                );
                 let mut fault = diagnostic::explain(fault, &unit.program.source.name, &ctx);
+                let source = &unit.program.source;
+                if fault.diagnostic.line == 0
+                    && fault.diagnostic.file == *source.name
+                    && let Some(called) = unit.program.functions.iter().find(|f| f.name == *tool.function)
+                {
+                    // A failure without a place of its own is shown at the function that was called.
+                    fault.diagnostic = fault.diagnostic.at(&source.text, called.line, called.column);
+                }
                 if fault.diagnostic.message.len() > FAILURE_CHARS {
                     fault.diagnostic.message =
                         fault.diagnostic.message.chars().take(FAILURE_CHARS / 4).chain(['…']).collect();
@@ -495,7 +508,7 @@ impl Dispatcher {
         drop(running);
         let mut outcome = self.finish(&ctx, parent, tool, done, unit.result_chars);
         if let (Some(error), Some(at)) = (&outcome.error, &diagnostic)
-            && error.kind() == Kind::Internal
+            && (error.kind() == Kind::Internal || is_stopped || ctx.control.stopped() != control::Stop::No)
         {
             // The model reads which tool and what; the place is for whoever mends it.
             let line = if at.line > 0 { format!(":{}", at.line) } else { String::new() };

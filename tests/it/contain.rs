@@ -219,6 +219,8 @@ fn budgets_end_a_call_and_the_next_one_works() {
     ] {
         let (got, text) = w.fails(tool, json!({}));
         assert_eq!((got, text.contains(word)), (code, true), "{tool}: {text}");
+        let line = 2 * ["spin", "grow", "nap", "deep"].iter().position(|t| *t == tool).unwrap() + 2;
+        assert!(text.contains(&format!("[user/plugins/p/tools/a.rhai:{line}]")), "{tool}: {text}");
         assert_eq!(w.text("calm", json!({})), "1");
     }
 }
