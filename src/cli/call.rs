@@ -167,6 +167,15 @@ fn from_pairs(pairs: &[String], spec: Option<&Spec>) -> Result<Map<String, Value
         let value = if is_text { Value::String(text.to_owned()) } else { loose(text) };
         if types == ["array"] && !value.is_array() {
             let items = schema.and_then(|s| s.get("items")).map(types_of).unwrap_or_default();
+            if let ["integer" | "number"] = items.as_slice() {
+                // Numbers go on as text, with commas between: the dispatcher takes that apart as it does for a model.
+                let Value::String(list) = map.entry(key).or_insert_with(|| "".into()) else { return Err(twice(key)) };
+                if !list.is_empty() {
+                    list.push(',');
+                }
+                list.push_str(text);
+                continue;
+            }
             let item = if items == ["string"] { Value::String(text.to_owned()) } else { value };
             match map.entry(key).or_insert_with(|| json!([])) {
                 Value::Array(list) => list.push(item),
@@ -379,7 +388,10 @@ mod tests {
             (vec!["loud=true", "sides=2"], json!({ "loud": true, "sides": 2 })),
             (vec!["tags=a", "tags=2"], json!({ "tags": ["a", "2"] })),
             (vec!["tags=[\"a\", \"b\"]"], json!({ "tags": ["a", "b"] })),
-            (vec!["rows=1", "rows=2"], json!({ "rows": [1, 2] })),
+            (vec!["rows=1", "rows=2"], json!({ "rows": "1,2" })),
+            (vec!["rows=1,2"], json!({ "rows": "1,2" })),
+            (vec!["rows=[1, 2]"], json!({ "rows": [1, 2] })),
+            (vec!["tags=a,b"], json!({ "tags": ["a,b"] })),
             (vec!["either=7"], json!({ "either": 7 })),
             (vec!["either=seven"], json!({ "either": "seven" })),
             (vec!["deep={\"a\": [1]}"], json!({ "deep": { "a": [1] } })),

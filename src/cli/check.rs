@@ -42,7 +42,18 @@ impl Check {
                 }
             }
         }
-        let looked: Vec<Looked> = subjects.iter().map(|s| look(&host, s)).collect();
+        let mut looked: Vec<Looked> = subjects.iter().map(|s| look(&host, s)).collect();
+        for notice in plugins.notices() {
+            let Some(what) = notice.refused else { continue };
+            let refused = Diagnostic::error("conflict", what.clone(), notice.message);
+            match looked.iter_mut().find(|one| one.what == what) {
+                Some(one) => one.diagnostics = vec![refused],
+                None if self.paths.is_empty() => {
+                    looked.push(Looked { what, good: String::new(), diagnostics: vec![refused] });
+                }
+                None => {}
+            }
+        }
         let errors: usize = looked.iter().map(Looked::errors).sum();
         if cx.json {
             let all: Vec<&Diagnostic> = looked.iter().flat_map(|l| &l.diagnostics).collect();

@@ -77,6 +77,9 @@ fn unseen_words(count: usize) -> String {
 
 /// What a list does not show must not look as if it were not there.
 fn tell_broken(host: &Host) {
+    for notice in host.plugins().notices().into_iter().filter(|n| n.refused.is_some()) {
+        print::note(format_args!("note: {}", notice.message));
+    }
     let failed = host.plugins().statuses().into_iter().filter(|s| !s.diagnostics.is_empty()).count();
     if failed > 0 {
         let verb = if failed == 1 { "has" } else { "have" };

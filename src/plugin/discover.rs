@@ -128,12 +128,14 @@ pub struct Notice {
     pub subject: String,
     /// What happened and what to do.
     pub message: String,
+    /// A plugin's place, relative to the root, that is not loaded because another has its name.
+    pub refused: Option<String>,
 }
 
 impl Notice {
     /// A notice about `subject`.
     pub fn new(subject: impl Into<String>, message: impl Into<String>) -> Notice {
-        Notice { subject: subject.into(), message: message.into() }
+        Notice { subject: subject.into(), message: message.into(), refused: None }
     }
 }
 
@@ -156,6 +158,17 @@ pub struct Discovery {
 /// An `extra` path is a folder of plugins and tool files, one plugin's folder, or one tool file.
 #[must_use]
 pub fn discover(paths: &Paths, extra: &[PathBuf], embedded: &dyn Stock) -> Discovery {
+    discover_beside(paths, extra, embedded, &|_| false)
+}
+
+/// As [`discover`], in a host that runs: of two names that differ in case only, the one that `is_live` stays.
+#[must_use]
+pub fn discover_beside(
+    paths: &Paths,
+    extra: &[PathBuf],
+    embedded: &dyn Stock,
+    is_live: &dyn Fn(&str) -> bool,
+) -> Discovery {
     let mut scan = Scan { paths, notices: Vec::new() };
     let shipped = if paths.scripts().is_dir() {
         scan.folders(&paths.scripts(), Origin::Shipped)
@@ -169,7 +182,7 @@ pub fn discover(paths: &Paths, extra: &[PathBuf], embedded: &dyn Stock) -> Disco
     }
     let folders = scan.folders(&paths.plugins(), Origin::UserFolder);
     let files = scan.files(&paths.tools(), Origin::SingleFile);
-    scan.settle([shipped, extras, folders, files].into_iter().flatten())
+    scan.settle([shipped, extras, folders, files].into_iter().flatten(), is_live)
 }
 
 struct Scan<'a> {
@@ -304,7 +317,8 @@ impl Scan<'_> {
     }
 
     /// One plugin for each name. The user's own wins over an extra one, that over a shipped one, a folder over a file.
-    fn settle(mut self, all: impl Iterator<Item = Found>) -> Discovery {
+    /// Of two in one place whose names differ in case only, the one that is live, else the one in lower case, else the first by name.
+    fn settle(mut self, all: impl Iterator<Item = Found>, is_live: &dyn Fn(&str) -> bool) -> Discovery {
         // Names that differ in case only would share files on most desktops.
         let mut winners: HashMap<String, Found> = HashMap::new();
         for found in all {
@@ -315,6 +329,19 @@ impl Scan<'_> {
             };
             let stays = before.origin == found.origin
                 || (before.origin == Origin::UserFolder && found.origin == Origin::SingleFile);
+            if before.origin == found.origin && before.name != found.name {
+                let claim = |found: &Found| (is_live(&found.name), found.name == key);
+                let (winner, loser) = if claim(&found) > claim(&before) { (found, before) } else { (before, found) };
+                let message = format!(
+                    "{} is not loaded: its name differs from that of {} in case only; rename or delete one of the two",
+                    loser.place(),
+                    winner.place()
+                );
+                let refused = Some(loser.place());
+                self.notices.push(Notice { refused, ..Notice::new(winner.name.clone(), message) });
+                winners.insert(key, winner);
+                continue;
+            }
             let (winner, loser) = if stays { (before, found) } else { (found, before) };
             let advice = if stays { "; delete or rename one of the two" } else { "" };
             let message = format!("{} takes the place of {}{advice}", winner.place(), loser.place());
@@ -576,6 +603,28 @@ mod tests {
         let (plugins, notices) = w.look(&[], &Two);
         assert_eq!(plugins, ["clock shipped", "Dice tool file"]);
         assert_eq!(notices.len(), 1);
+    }
+
+    #[test]
+    fn of_two_names_that_differ_in_case_the_live_one_stays_and_else_the_lower_one() {
+        let w = world(&["user/tools/Ship.rhai", "user/tools/ship.rhai", "user/tools/ANT.rhai", "user/tools/Ant.rhai"]);
+        let kept = |live: &str| {
+            let found = discover_beside(&w.paths, &[], &Empty, &|name| name == live);
+            let refused: Vec<String> = found.notices.iter().filter_map(|n| n.refused.clone()).collect();
+            let names: Vec<String> = found.plugins.into_iter().map(|f| f.name).collect();
+            (names.join(" "), refused.join(" "))
+        };
+        let rows = [
+            ("", "ANT ship", "user/tools/Ant.rhai user/tools/Ship.rhai"),
+            ("ship", "ANT ship", "user/tools/Ant.rhai user/tools/Ship.rhai"),
+            ("Ship", "ANT Ship", "user/tools/Ant.rhai user/tools/ship.rhai"),
+            ("Ant", "Ant ship", "user/tools/ANT.rhai user/tools/Ship.rhai"),
+        ];
+        for (live, names, refused) in rows {
+            assert_eq!(kept(live), (names.to_owned(), refused.to_owned()), "{live}");
+        }
+        let found = discover(&w.paths, &[], &Empty);
+        assert!(found.notices[1].message.starts_with("user/tools/Ship.rhai is not loaded"), "{:?}", found.notices);
     }
 
     #[test]

@@ -84,17 +84,27 @@ pub fn new(paths: &Paths, stock: &dyn Stock, name: &str, form: Form, kind: Kind)
 fn is_free(paths: &Paths, stock: &dyn Stock, name: &str) -> Result<()> {
     let taken =
         |what: String| Err(Error::new(ErrorKind::Conflict, what).hint("take another name; nothing was written"));
-    for place in [paths.tools().join(format!("{name}.rhai")), paths.plugins().join(name)] {
-        if fs::symlink_metadata(&place).is_ok() {
+    for (home, wanted) in [(paths.tools(), format!("{name}.rhai")), (paths.plugins(), name.to_owned())] {
+        if let Some(place) = folded(&home, &wanted) {
             return taken(format!("`{}` is there already", paths.shown(&place)));
         }
     }
     let shipped = paths.scripts();
-    let is_shipped = if shipped.is_dir() { shipped.join(name).is_dir() } else { stock.plugins().contains(&name) };
+    let is_shipped = if shipped.is_dir() { folded(&shipped, name).is_some() } else { stock.plugins().contains(&name) };
     if is_shipped {
         return taken(format!("`{name}` is a shipped plugin, and the new one would take its place"));
     }
     Ok(())
+}
+
+/// What lies in `home` under this name or under one that differs in case only: both would be one plugin.
+fn folded(home: &Path, name: &str) -> Option<PathBuf> {
+    let exact = home.join(name);
+    if fs::symlink_metadata(&exact).is_ok() {
+        return Some(exact);
+    }
+    let entries = fs::read_dir(home).ok()?;
+    entries.flatten().find(|e| e.file_name().to_str().is_some_and(|n| n.eq_ignore_ascii_case(name))).map(|e| e.path())
 }
 
 fn single(paths: &Paths, name: &str, tool: &str, form: Form) -> Result<Vec<PathBuf>> {

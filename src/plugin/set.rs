@@ -190,7 +190,12 @@ impl Plugins {
 
     /// Looks for new and vanished plugins; returns those that need a build, and those that are gone and still answer.
     fn rescan_names(self: &Arc<Self>) -> (Vec<Arc<str>>, Vec<Arc<str>>) {
-        let found = discover::discover(&self.loader.services.paths, &self.extra, &*self.loader.stock);
+        let live: std::collections::HashSet<Arc<str>> = {
+            let state = self.state();
+            state.entries.iter().filter(|(_, e)| e.live.is_some()).map(|(name, _)| name.clone()).collect()
+        };
+        let (paths, stock) = (&self.loader.services.paths, &*self.loader.stock);
+        let found = discover::discover_beside(paths, &self.extra, stock, &|name| live.contains(name));
         let services = &self.loader.services;
         // A switches file that cannot be read is reported and set aside; then the defaults count.
         let switches = Switches::load(&services.paths, &services.clock, &self.bus).unwrap_or_default();

@@ -561,6 +561,71 @@ fn a_new_tool_works_as_it_stands() {
 }
 
 #[test]
+fn a_new_tool_takes_nothing_from_those_that_are_there() {
+    let sh = Shell::new();
+    sh.write("user/tools/hello.rhai", "/// Greet somebody. Use it to greet.\nfn greet() { \"hi\" }\n");
+    sh.write("user/tools/Other.rhai", "/// Something else. Use it else.\nfn other_one() { 1 }\n");
+    let rows = [
+        ("greet", "the tool `greet` belongs to the plugin `hello` (user/tools/hello.rhai) already"),
+        ("Greet", "the tool `greet` belongs to the plugin `hello`"),
+        ("other-one", "the tool `other_one` belongs to the plugin `Other`"),
+        ("other", "`user/tools/Other.rhai` is there already"),
+    ];
+    for (name, why) in rows {
+        for form in ["documented", "explicit"] {
+            sh.run(&["new", name, "--form", form]).ends(1).complains(why).complains("nothing was written");
+            sh.run(&["new", name, "--plugin", "--form", form]).ends(1).complains(why);
+        }
+    }
+    assert_eq!(names(&sh.path("user/tools")), ["Other.rhai", "hello.rhai"]);
+    sh.run(&["call", "greet"]).ends(0).says("hi");
+}
+
+#[test]
+fn of_two_files_that_differ_in_case_the_second_is_refused_wherever_one_looks() {
+    let sh = Shell::new();
+    sh.write("user/tools/ship.rhai", "/// Ship it. Use it to ship.\nfn ship() { \"first\" }\n");
+    sh.write("user/tools/Ship.rhai", "/// Board it. Use it to board.\nfn board() { \"second\" }\n");
+    if names(&sh.path("user/tools")).len() < 2 {
+        return; // The file system takes both names for one file.
+    }
+    let why = "user/tools/Ship.rhai is not loaded: its name differs from that of user/tools/ship.rhai in case only";
+    sh.run(&["call", "ship"]).ends(0).says("first");
+    sh.run(&["call", "board"]).ends(1);
+    sh.run(&["check"]).ends(1).says("ok      user/tools/ship.rhai").says("FAILED  user/tools/Ship.rhai").says(why);
+    for path in ["user/tools/Ship.rhai", "user/tools"] {
+        let file = sh.path(path);
+        sh.run(&["check", file.to_str().unwrap()]).ends(1).says(why);
+    }
+    sh.run(&["check", "ship"]).ends(0);
+    let json = sh.run(&["check", "--json"]).ends(1).json();
+    assert_eq!((&json[0]["file"], &json[0]["code"]), (&json!("user/tools/Ship.rhai"), &json!("conflict")), "{json}");
+    sh.run(&["info"]).ends(0).complains(why);
+    sh.run(&["info", "ship"]).ends(0).says(why);
+    sh.run(&["tools"]).ends(0).complains(why);
+}
+
+#[test]
+fn a_list_of_numbers_is_typed_with_commas_as_a_model_may_send_it() {
+    let sh = Shell::new();
+    sh.write(
+        "user/tools/sum.rhai",
+        "/// Give back a list. Use it for lists.\n/// @param {integer[]} a - Whole numbers.\n/// @param {number[]} [b] - Numbers.\nfn same(a, b) { [a, b] }\n",
+    );
+    let rows: [(&[&str], &str); 5] = [
+        (&["a=1,2"], "[[1,2],null]"),
+        (&["a=1, 2", "b=0.5,2"], "[[1,2],[0.5,2.0]]"),
+        (&["a=1", "a=2,3"], "[[1,2,3],null]"),
+        (&["a=[4, 5]"], "[[4,5],null]"),
+        (&["a="], "[[],null]"),
+    ];
+    for (words, expected) in rows {
+        sh.run(&[&["call", "same"], words].concat()).ends(0).says(expected);
+    }
+    sh.run(&["call", "same", "a=1,x"]).ends(1).complains("a list of integers, such as [1, 2, 3]");
+}
+
+#[test]
 fn the_reference_can_be_read_written_and_compared() {
     let sh = bench();
     sh.run(&["docs"]).ends(0).says("state").says("commands");
