@@ -9,7 +9,7 @@ use crate::base::error::{Error, Result};
 use crate::script::control::{self, Budget, Control};
 use crate::script::ctx::{Ctx, NoSink, Phase, PluginCtx};
 use crate::script::diagnostic::{self, Diagnostic, Severity};
-use crate::script::program::{self, Program};
+use crate::script::program::{self, Function, Program};
 use crate::script::resolver::{Imports, Source};
 use crate::script::value;
 use crate::service::Services;
@@ -590,10 +590,10 @@ impl Building<'_> {
         let text = &program.source.text;
         let mut out = Vec::new();
         let mut errors = Vec::new();
-        for function in &program.functions {
-            if function.private || function.comments.is_empty() || NEVER_TOOLS.contains(&function.name.as_str()) {
-                continue;
-            }
+        let is_offered = |function: &&Function| {
+            !function.private && !function.comments.is_empty() && !NEVER_TOOLS.contains(&function.name.as_str())
+        };
+        for function in program.functions.iter().filter(is_offered) {
             if out.len() >= MAX_TOOLS_PER_FILE {
                 // One finding: each further function would say the same.
                 self.quarantine(
@@ -602,7 +602,8 @@ impl Building<'_> {
                         "schema",
                         &**file,
                         format!(
-                            "the file has more than {MAX_TOOLS_PER_FILE} tools; those from `{}` on are left out",
+                            "the file has {} tools; at most {MAX_TOOLS_PER_FILE} are taken, those from `{}` on are left out",
+                            program.functions.iter().filter(is_offered).count(),
                             function.name
                         ),
                     )

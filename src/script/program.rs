@@ -14,7 +14,7 @@ use rhai::{
     AST, ASTFlags, Dynamic, Engine, EvalAltResult, Expr, FnAccess, GlobalRuntimeState, ImmutableString, Module,
     NativeCallContext, Position, Scope, Shared, Stmt,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -257,14 +257,14 @@ fn module_doc(doc: &str) -> String {
 /// The functions of a file in source order.
 #[must_use]
 pub fn functions(ast: &AST) -> Vec<Function> {
+    // Looked up by name: the engine's own search is linear, and a file may have thousands.
+    let bodies: HashMap<(&str, usize), Position> =
+        ast.iter_fn_def().map(|def| ((&*def.name, def.params.len()), def.body.start_position())).collect();
     let mut out: Vec<Function> = ast
         .iter_functions()
         .filter(|f| !f.name.starts_with("anon$") && f.name != CONSTANTS)
         .map(|f| {
-            let at = ast
-                .shared_lib()
-                .get_script_fn(f.name, f.params.len())
-                .map_or(Position::NONE, |def| def.body.start_position());
+            let at = bodies.get(&(f.name, f.params.len())).copied().unwrap_or(Position::NONE);
             Function {
                 name: f.name.to_owned(),
                 params: f.params.iter().map(|p| (*p).to_owned()).collect(),
