@@ -101,8 +101,10 @@ pub fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     }
     match parse_file_text(bytes) {
         Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err("it is not a JSON object".into()),
-        Err(e) => Err(format!("it is not valid JSON at {}", e.position())),
+        Ok(Value::Array(_)) => Err("it is not a JSON object but a list".into()),
+        Ok(_) => Err("it is not a JSON object but a single value".into()),
+        // The messages of this reader quote nothing, unlike the excerpt and the path.
+        Err(e) => Err(format!("it is not valid JSON at {}: {}", e.position(), e.message)),
     }
 }
 

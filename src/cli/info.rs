@@ -70,6 +70,7 @@ fn all(host: &Host, cx: &Context) {
 fn json_of(host: &Host, status: &Status) -> Value {
     let mut value = serde_json::to_value(status).unwrap_or_default();
     value["grants_to_give"] = grant::missing_json(&status.missing_permissions, &status.name);
+    value["set_aside"] = host.plugins().set_aside(&status.name).into();
     let history = host.history().list(&status.name);
     value["history"] = serde_json::to_value(history).unwrap_or_default();
     value
@@ -117,6 +118,9 @@ fn one(host: &Host, status: &Status, cx: &Context) {
     let notices: Vec<_> = host.plugins().notices().into_iter().filter(|n| n.subject == status.name).collect();
     for notice in notices {
         row("note", notice.message);
+    }
+    for file in host.plugins().set_aside(&status.name) {
+        row("set aside", file);
     }
     print::line(table.render(2));
     for missing in &status.missing_permissions {

@@ -144,7 +144,7 @@ fn list(host: &Host, plugin: &str, cx: &Context) -> Done {
         }
         print::line(table.render(0));
     }
-    for text in &view.notes {
+    for text in view.notes.iter().chain(&view.set_aside) {
         print::note(format_args!("warning: {text}"));
     }
     Ok(Verdict::Good)

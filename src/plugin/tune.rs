@@ -8,6 +8,7 @@ use crate::base::error::{Error, Kind, Result};
 use crate::base::event::Event;
 use crate::script::diagnostic::Diagnostic;
 use crate::script::value;
+use crate::service::quarantine;
 use crate::service::settings::{self, Field};
 use crate::tool::registry::Snapshot;
 use crate::tool::spec::Spec;
@@ -81,6 +82,8 @@ pub struct View {
     pub unknown: Vec<String>,
     /// What does not fit and is ignored.
     pub notes: Vec<String>,
+    /// Files of stored settings that could not be read and were set aside, each with what is wrong with it.
+    pub set_aside: Vec<String>,
     /// The version of the stored settings.
     pub etag: String,
 }
@@ -97,14 +100,24 @@ impl Plugins {
         let generation = self.generation_for_settings(name)?;
         let stored = self.stored(name);
         let effective = settings::effective(&generation.fields, &stored);
+        let paths = &self.loader.services.paths;
         Ok(View {
             fields: generation.fields.to_vec(),
             values: masked(&generation.fields, effective.values),
             unknown: stored.keys().filter(|k| !generation.fields.iter().any(|f| f.key == **k)).cloned().collect(),
             stored: stored.keys().cloned().collect(),
             notes: effective.notes,
+            set_aside: quarantine::kept(&paths.settings_file(name), paths),
             etag: settings::etag_of(&stored),
         })
+    }
+
+    /// Files of a plugin's settings and state that could not be read and were set aside, each with what is wrong with it.
+    #[must_use]
+    pub fn set_aside(&self, name: &str) -> Vec<String> {
+        let paths = &self.loader.services.paths;
+        let files = [paths.settings_file(name), paths.state_file(name)];
+        files.iter().flat_map(|file| quarantine::kept(file, paths)).collect()
     }
 
     fn generation_for_settings(&self, name: &str) -> Result<Arc<Generation>> {

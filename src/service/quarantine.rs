@@ -3,8 +3,13 @@
 
 use crate::base::clock::Clock;
 use crate::base::event::{Bus, Event};
+use crate::base::file;
+use crate::base::json;
 use crate::base::paths::Paths;
 use std::path::{Path, PathBuf};
+
+/// Files that were set aside are looked into up to this size, in bytes.
+const MAX_LOOK: u64 = 64 << 20;
 
 /// Renames `path` to `<file name>.bad-<UTC yyyymmddThhmmss>` and tells the bus. `fault` says what is wrong without quoting it.
 /// Gives the new path, or `None` where the rename failed: the notice then says that the file is still there.
@@ -23,9 +28,26 @@ pub fn set_aside(path: &Path, fault: &str, paths: &Paths, clock: &Clock, bus: &B
         ),
         None => format!("{fault}; it could not be set aside, and an empty one is used"),
     };
-    tracing::warn!(file = %paths.shown(path), "a file could not be read and was set aside");
+    tracing::warn!(file = %paths.shown(path), "{message}");
     bus.publish(Event::Notice { subject: paths.shown(path), message });
     moved
+}
+
+/// What was set aside of the JSON file `path` and still lies there, oldest first: each file with what is wrong with it.
+#[must_use]
+pub fn kept(path: &Path, paths: &Paths) -> Vec<String> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
+    let start = format!("{}.bad-", name.to_string_lossy());
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> =
+        entries.filter(|e| e.file_name().to_string_lossy().starts_with(&start)).map(|e| e.path()).collect();
+    files.sort_by_key(|file| (file.as_os_str().len(), file.clone()));
+    let reason = |file: &Path| match file::read_capped(file, MAX_LOOK).map(|bytes| json::parse_object(&bytes)) {
+        Ok(Ok(_)) => "it can be read now: rename it back".to_owned(),
+        Ok(Err(fault)) => format!("{fault}; mend it and rename it back, or delete it"),
+        Err(e) => e.message().to_owned(),
+    };
+    files.iter().map(|file| format!("{} was set aside: {}", paths.shown(file), reason(file))).collect()
 }
 
 /// `yyyymmddThhmmss` in UTC.
@@ -57,6 +79,38 @@ mod tests {
         let Event::Notice { subject, message } = events.try_recv().unwrap() else { panic!("a notice") };
         assert_eq!(subject, "a.json");
         assert!(message.contains("not valid JSON") && !message.contains("first"), "{message}");
+    }
+
+    #[test]
+    fn what_was_set_aside_is_listed_with_the_reason_and_none_of_the_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = Paths::at(dir.path());
+        let (clock, bus) = (Clock::manual(1_700_000_000_000), Bus::default());
+        let path = dir.path().join("a.json");
+        let rows: [(&[u8], &str); 5] = [
+            (b"{\"key\": \"secret", "it is not valid JSON at line 1 column 16 (byte 15): the text ends too early"),
+            (b"[1]", "it is not a JSON object but a list"),
+            (b"{\"secret\": \"\xff\"}", "it is not valid JSON at line 1 column 13 (byte 12): not UTF-8 text"),
+            (
+                b"{\"n\": 99999999999999999999}",
+                "it is not valid JSON at line 1 column 7 (byte 6): an integer outside 64 bits; send it as text, or with a decimal point",
+            ),
+            (b"7", "it is not a JSON object but a single value"),
+        ];
+        for (content, why) in rows {
+            std::fs::write(&path, content).unwrap();
+            let fault = json::parse_object(content).unwrap_err();
+            assert_eq!(fault, why);
+            set_aside(&path, &fault, &paths, &clock, &bus).unwrap();
+        }
+        std::fs::write(dir.path().join("b.json.bad-1"), "x").unwrap();
+        let listed = kept(&path, &paths);
+        assert_eq!(listed.len(), rows.len());
+        assert!(listed[0].starts_with("a.json.bad-20231114T221320 was set aside: "), "{listed:#?}");
+        assert!(listed[4].starts_with("a.json.bad-20231114T221320-5 was set aside: "), "{listed:#?}");
+        for (line, (_, why)) in listed.iter().zip(rows) {
+            assert!(line.contains(why) && !line.contains("secret") && !line.contains("999"), "{line}");
+        }
     }
 
     #[test]

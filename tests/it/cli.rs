@@ -606,6 +606,35 @@ fn of_two_files_that_differ_in_case_the_second_is_refused_wherever_one_looks() {
 }
 
 #[test]
+fn settings_that_were_set_aside_are_told_with_the_reason() {
+    let sh = Shell::new();
+    sh.write(
+        "user/tools/w.rhai",
+        "const SETTINGS = #{ city: \"Oslo\" };\n/// Tell. Use it to tell.\nfn tell() { 1 }\n",
+    );
+    sh.write("user/webui/plugins/w.json", "{\"city\": \"Ber");
+    let listed =
+        sh.run(&["settings", "list", "w"]).ends(0).complains("line 1 column 14 (byte 13): the text ends too early");
+    listed.complains("user/webui/plugins/w.json.bad-");
+    sh.write("user/plugin_state/w.json", "[1]");
+    let known = sh.run(&["info", "w"]).ends(0).says("user/webui/plugins/w.json.bad-").says("the text ends too early");
+    assert!(!known.out.contains("Ber"), "{known:?}");
+    let json = sh.run(&["info", "w", "--json"]).ends(0).json();
+    assert_eq!(json["set_aside"].as_array().map(Vec::len), Some(1), "{json}");
+}
+
+#[test]
+fn a_file_of_far_too_many_tools_has_one_error() {
+    let sh = Shell::new();
+    let many: String = (0..2000).map(|n| format!("/// Number {n}. Use it for {n}.\nfn t{n}() {{ {n} }}\n")).collect();
+    sh.write("user/tools/many.rhai", &many);
+    let found = sh.run(&["check", "many", "--json"]).ends(1).json();
+    assert_eq!(found.as_array().map(Vec::len), Some(1), "{found}");
+    let message = found[0]["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("the file has 2000 tools; at most 512 are taken"), "{message}");
+}
+
+#[test]
 fn a_list_of_numbers_is_typed_with_commas_as_a_model_may_send_it() {
     let sh = Shell::new();
     sh.write(
