@@ -16,7 +16,7 @@ use crate::script::ctx::{Ctx, NoSink, Phase};
 use crate::script::module::HostModule;
 use crate::script::pool::Pool;
 use crate::script::{engine, program};
-use crate::service::Services;
+use crate::service::{Services, credentials};
 use crate::tool::dispatch::{Call, Dispatcher, Options, Outcome, Who};
 use crate::tool::journal::{CallRecord, Counted, Counters, Journal};
 use crate::tool::registry::{Gone, LiveTool, NativeTool, Snapshot};
@@ -97,6 +97,7 @@ pub struct HostBuilder {
     brief: bool,
     offline: bool,
     names: Option<Names>,
+    credentials: credentials::Source,
     clock: Clock,
     bus: Bus,
     engine: Option<Arc<Engine>>,
@@ -116,6 +117,7 @@ impl Default for HostBuilder {
             brief: false,
             offline: false,
             names: None,
+            credentials: credentials::Source::of_this_user(),
             clock: Clock::system(),
             bus: Bus::default(),
             engine: None,
@@ -196,6 +198,13 @@ impl HostBuilder {
         self
     }
 
+    /// Where the credentials of plugins come from; this user's file and the environment unless told otherwise.
+    #[must_use]
+    pub fn credentials(mut self, source: credentials::Source) -> Self {
+        self.credentials = source;
+        self
+    }
+
     /// The bus that tells what happens. Who brings one hears also what happens while the host starts.
     #[must_use]
     pub fn bus(mut self, bus: Bus) -> Self {
@@ -265,6 +274,7 @@ impl HostBuilder {
             network.names = names;
         }
         services.net = Client::with(network);
+        services.credentials = credentials::Store::new(self.credentials);
         let services = Arc::new(services);
         let modules: Arc<[HostModule]> = crate::host::all().into_iter().chain(self.modules).collect();
         let engine = self.engine.unwrap_or_else(|| Arc::new(engine::build(&modules)));
@@ -586,6 +596,7 @@ fn shut_down(engine: &Engine, services: &Arc<Services>, gone: &Gone) {
         sink: Arc::new(NoSink),
         nested: None,
         mint: Default::default(),
+        used: Default::default(),
         services: services.clone(),
     });
     let result = guarded(&ctx, || {

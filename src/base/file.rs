@@ -26,6 +26,10 @@ impl Staged {
     /// # Errors
     /// What the file system says, with the path: `permission_denied` for a read-only place, `quota` for a full disk.
     pub fn write(path: &Path, bytes: &[u8]) -> Result<Staged> {
+        Staged::prepare(path, |staged| staged.fill(bytes))
+    }
+
+    fn prepare(path: &Path, fill: impl FnOnce(&Staged) -> std::io::Result<()>) -> Result<Staged> {
         // A person may have put a link in place of the file: the file behind it is meant, not the link.
         let target = match fs::symlink_metadata(path) {
             Ok(meta) if meta.is_symlink() => fs::canonicalize(path).map_err(|e| cannot("write", path, &e))?,
@@ -33,8 +37,14 @@ impl Staged {
         };
         let temp = beside(&target, &format!("{}.tmp", instance()));
         let staged = Staged { target, temp, placed: false };
-        staged.fill(bytes).map_err(|e| cannot("write", path, &e))?;
+        fill(&staged).map_err(|e| cannot("write", path, &e))?;
         Ok(staged)
+    }
+
+    fn fill_closed(&self, bytes: &[u8]) -> std::io::Result<()> {
+        let mut file = closed_to_others().write(true).create_new(true).open(&self.temp)?;
+        file.write_all(bytes)?;
+        file.sync_all()
     }
 
     fn fill(&self, bytes: &[u8]) -> std::io::Result<()> {
@@ -76,6 +86,29 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// As [`write_atomic`], for what nobody else on this machine may read: closed to them from the first byte on, whatever the old
+/// file was.
+///
+/// # Errors
+/// As [`write_atomic`].
+pub fn write_atomic_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    Staged::prepare(path, |staged| staged.fill_closed(bytes))?.commit()?;
+    sync_folder_of(path);
+    Ok(())
+}
+
+/// Options for a file that is made closed to others.
+fn closed_to_others() -> OpenOptions {
+    #[allow(unused_mut)] // elsewhere than on Unix
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options
+}
+
 /// Writes a file that only its owner can read, also while it is being written. What stood there is removed first, because
 /// others may have it open. The caller holds the file's lock.
 ///
@@ -87,14 +120,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
             Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
             _ => {}
         }
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt;
-            options.mode(0o600);
-        }
-        let mut file = options.open(path)?;
+        let mut file = closed_to_others().write(true).create_new(true).open(path)?;
         file.write_all(bytes)?;
         file.sync_all()
     };

@@ -231,6 +231,20 @@ impl Paths {
     }
 }
 
+/// Where this user's credentials are kept: outside every root, for all of them.
+#[must_use]
+pub fn credentials_file() -> Option<PathBuf> {
+    let base = etcetera::choose_base_strategy().ok()?;
+    Some(base.config_dir().join("lapidary").join("credentials.json"))
+}
+
+/// A variable of the environment, where it is set and says something.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is the room that reads the environment")]
+pub fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 /// The variable that may name the root.
 const ROOT: &str = "LAPIDARY_ROOT";
 

@@ -9,6 +9,7 @@ use crate::base::paths::Paths;
 use crate::net::Outlet;
 use crate::plugin::discover::is_litter;
 use crate::script::alloc;
+use crate::service::credentials::{Source, Store};
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -72,6 +73,16 @@ fn settings(paths: &Paths, found: &mut Findings) {
     }
 }
 
+/// The file of credentials, wherever the root is.
+fn credentials(found: &mut Findings) {
+    let store = Store::new(Source::of_this_user());
+    match store.check() {
+        Ok(true) => found.ok("credentials", "they are stored, and closed to other users of this machine"),
+        Ok(false) => found.ok("credentials", "none are stored"),
+        Err(e) => found.error("credentials", &e),
+    }
+}
+
 impl Doctor {
     pub(super) fn run(&self, cx: &Context) -> Done {
         let mut found = Findings::default();
@@ -99,6 +110,7 @@ impl Doctor {
                 "use the lapidary program",
             );
         }
+        credentials(&mut found);
         watches(&paths, &mut found);
         report(&found, cx)
     }

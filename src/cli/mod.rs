@@ -4,6 +4,7 @@
 mod call;
 mod check;
 mod context;
+mod credentials;
 mod definitions;
 mod dev;
 mod docs;
@@ -34,20 +35,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Commands of later versions: known words, so that the answer is better than "unknown".
-const LATER: [&str; 12] = [
-    "agents",
-    "ais",
-    "approvals",
-    "chat",
-    "chats",
-    "credentials",
-    "install",
-    "people",
-    "rooms",
-    "uninstall",
-    "vault",
-    "toolsets",
-];
+const LATER: [&str; 11] =
+    ["agents", "ais", "approvals", "chat", "chats", "install", "people", "rooms", "uninstall", "vault", "toolsets"];
 
 const ABOUT: &str = "A workshop for tools that an AI can call: save a .rhai script, and it is live.";
 const AFTER: &str = "\
@@ -96,6 +85,7 @@ enum Command {
     Reload(switch::Reload),
     Grant(grant::Grant),
     Revoke(grant::Revoke),
+    Credentials(credentials::Credentials),
     History(history::History),
     Rollback(rollback::Rollback),
     Mcp(mcp::Mcp),
@@ -127,6 +117,7 @@ impl Command {
             Command::Reload(c) => c.run(cx),
             Command::Grant(c) => c.run(cx),
             Command::Revoke(c) => c.run(cx),
+            Command::Credentials(c) => c.run(cx),
             Command::History(c) => c.run(cx),
             Command::Rollback(c) => c.run(cx),
             Command::Mcp(c) => c.run(cx),

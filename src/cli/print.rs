@@ -22,6 +22,11 @@ fn write(text: &str) {
     }
 }
 
+/// The beginning of a line on stderr, which a person goes on.
+pub fn prompt(text: impl Display) {
+    eprint!("{text}");
+}
+
 /// Writes a line to stderr.
 pub fn note(text: impl Display) {
     let _ = writeln!(std::io::stderr().lock(), "{}", visible(&text.to_string()));

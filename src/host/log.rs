@@ -2,7 +2,7 @@
 
 use crate::base::error::Result;
 use crate::host::json;
-use crate::script::ctx::{self, OrRaise, Res};
+use crate::script::ctx::{self, Ctx, OrRaise, Res};
 use crate::script::module::HostModule;
 use crate::service::text;
 use rhai::{Dynamic, Map, NativeCallContext};
@@ -20,17 +20,18 @@ pub fn module() -> HostModule {
 }
 
 /// One line: the text, and the fields as JSON behind it.
-fn line(text: &str, fields: Option<Map>) -> Result<String> {
+fn line(ctx: &Ctx, text: &str, fields: Option<Map>) -> Result<String> {
     let whole = match fields {
         Some(map) => format!("{text} {}", json::write(&Dynamic::from_map(map), json::Layout::Compact)?),
         None => text.to_owned(),
     };
-    Ok(text::truncate(&whole, LONGEST))
+    // Before it is cut: half of a credential's value would not be found.
+    Ok(text::truncate(&ctx.used.redact(&whole), LONGEST))
 }
 
 fn write(call: &NativeCallContext, level: &str, text: &str, fields: Option<Map>) -> Res<()> {
     let ctx = ctx::any(call)?;
-    ctx.sink.log(level, &line(text, fields).or_raise(call)?);
+    ctx.log(level, &line(&ctx, text, fields).or_raise(call)?);
     Ok(())
 }
 

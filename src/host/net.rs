@@ -142,7 +142,7 @@ pub(super) fn ask_direct(call: &NativeCallContext, ctx: &Ctx) -> Res<()> {
             control::check().or_raise(call)?;
             drop(e);
             direct.renew(&[]);
-            ctx.sink.log("warn", &format!("`{function}` names no direct hosts: it failed"));
+            ctx.log("warn", &format!("`{function}` names no direct hosts: it failed"));
         }
     }
     Ok(())

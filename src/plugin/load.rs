@@ -244,6 +244,7 @@ impl Loader {
             sink: Arc::new(NoSink),
             nested: None,
             mint: Default::default(),
+            used: Default::default(),
             services: self.services.clone(),
         })
     }

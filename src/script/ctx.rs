@@ -9,6 +9,7 @@ use crate::service::fetch::DirectHosts;
 use crate::service::markers::Mint;
 use crate::service::permissions::Grants;
 use crate::service::scopes::ScopeValues;
+use crate::service::secret::Used;
 use arc_swap::ArcSwap;
 use rhai::{Dynamic, EvalAltResult, Map, NativeCallContext, Position};
 use std::path::PathBuf;
@@ -107,11 +108,18 @@ pub struct Ctx {
     pub nested: Option<Arc<dyn NestedCalls>>,
     /// What it made to stand beside its text.
     pub mint: Mint,
+    /// The credentials that it was given: their values are taken out of everything that leaves the call.
+    pub used: Used,
     /// The host's services.
     pub services: Arc<Services>,
 }
 
 impl Ctx {
+    /// A log line of the plugin, without the values of credentials.
+    pub fn log(&self, level: &str, text: &str) {
+        self.sink.log(level, &self.used.redact(text));
+    }
+
     /// The same call while it holds a database: under `control`, whose deadline is the transaction's, and without tools.
     #[must_use]
     pub fn in_transaction(&self, control: Arc<Control>) -> Arc<Ctx> {
@@ -131,6 +139,7 @@ impl Ctx {
             sink: self.sink.clone(),
             nested: None,
             mint: Mint::default(),
+            used: self.used.clone(),
             services: self.services.clone(),
         })
     }

@@ -3,6 +3,7 @@
 pub mod attachments;
 pub mod cache;
 pub mod chance;
+pub mod credentials;
 pub mod database;
 pub mod digest;
 pub mod fetch;
@@ -50,6 +51,8 @@ pub struct Services {
     pub scopes: scopes::Registry,
     /// `net::`: the only HTTP client.
     pub net: crate::net::Client,
+    /// `credentials::`: what a person stored for plugins; nothing unless the composition root says where.
+    pub credentials: credentials::Store,
     /// `db::`: a plugin's own SQLite files.
     pub databases: crate::store::plugin_db::Databases,
     /// The host's own database: chats and what belongs to them.
@@ -76,6 +79,7 @@ impl Services {
             cache: cache::Cache::new(clock.clone()),
             scopes: scopes::Registry::new(),
             net: crate::net::Client::new(),
+            credentials: credentials::Store::default(),
             databases: crate::store::plugin_db::Databases::default(),
             store: crate::store::main::MainDb::new(paths.main_db()),
             proxy: proxy::Signer::new(paths.clone()),

@@ -2,19 +2,20 @@
 //! Where values are stored, and who may have one, is decided elsewhere.
 
 use super::permissions::{covers, host_pattern, normal_host};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Fallback, Result};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use zeroize::Zeroizing;
 
 /// What stands where a value was.
 pub const HIDDEN: &str = "***";
 
-/// A shorter value is not looked for in texts: it would be found everywhere.
-const SHORTEST: usize = 4;
+/// Bytes of a value: a shorter one is not looked for in texts: it would be found everywhere.
+pub const SHORTEST: usize = 4;
 
 /// A value that scripts can pass on and never read. Cheap to clone.
 #[derive(Clone)]
@@ -117,7 +118,7 @@ impl Redactor {
             add(escapes().map(|e| if e.len() > 1 { e.to_ascii_lowercase() } else { e }).collect());
         }
         add(url::form_urlencoded::byte_serialize(value.as_bytes()).collect());
-        let json = serde_json::Value::from(value).to_string();
+        let json = Value::from(value).to_string();
         let json = &json[1..json.len() - 1];
         add(json.replace('/', "\\/"));
         add(json.to_owned());
@@ -147,6 +148,47 @@ impl Redactor {
         out
     }
 
+    /// A failure without the values, in whatever a script may have put into it.
+    #[must_use]
+    pub fn error(&self, e: Error) -> Error {
+        let hint = e.hint_text().map(|text| self.text(text).into_owned());
+        let action = e.user_action().map(|text| self.text(text).into_owned());
+        let fallbacks = e
+            .fallbacks()
+            .iter()
+            .map(|f| Fallback { tool: self.text(&f.tool).into_owned(), when: self.text(&f.when).into_owned() });
+        let fallbacks = fallbacks.collect();
+        let mut e = e.reworded(|text| self.text(text).into_owned()).with_fallbacks(fallbacks);
+        if let Some(hint) = hint {
+            e = e.hint(hint);
+        }
+        if let Some(action) = action {
+            e = e.with_user_action(action);
+        }
+        e
+    }
+
+    /// A JSON value without the values, in texts and in keys.
+    #[must_use]
+    pub fn json(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => match self.text(&text) {
+                Cow::Borrowed(_) => Value::String(text),
+                Cow::Owned(text) => Value::String(text),
+            },
+            Value::Array(items) => items.into_iter().map(|item| self.json(item)).collect(),
+            Value::Object(map) => {
+                map.into_iter().map(|(key, item)| (self.text(&key).into_owned(), self.json(item))).collect()
+            }
+            // A value of digits alone may come back as a number.
+            Value::Number(number) => match self.text(&number.to_string()) {
+                Cow::Borrowed(_) => Value::Number(number),
+                Cow::Owned(text) => Value::String(text),
+            },
+            other => other,
+        }
+    }
+
     /// As [`Redactor::text`], for bytes in any charset that writes ASCII as ASCII.
     #[must_use]
     pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
@@ -157,6 +199,69 @@ impl Redactor {
             },
             Err(e) => self.forms.iter().fold(e.into_bytes(), |bytes, form| replaced(bytes, form.as_bytes())),
         }
+    }
+}
+
+/// The credentials that one call was given. Costs nothing while it was given none.
+#[derive(Default)]
+pub struct Used(OnceLock<Box<Mutex<Given>>>);
+
+#[derive(Default, Clone)]
+struct Given {
+    texts: Vec<Zeroizing<String>>,
+    /// Over all of them, made when it is asked for.
+    redactor: Option<Arc<Redactor>>,
+}
+
+impl Clone for Used {
+    fn clone(&self) -> Self {
+        let used = Used::default();
+        if let Some(given) = self.0.get() {
+            *used.lock() = given.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        }
+        used
+    }
+}
+
+impl Used {
+    /// The call was given this one.
+    pub fn add(&self, secret: &Secret) {
+        self.add_text(secret.expose());
+    }
+
+    /// The call was given this value, or one that holds it.
+    pub fn add_text(&self, value: &str) {
+        let mut given = self.lock();
+        if !given.texts.iter().any(|text| text.as_str() == value) {
+            given.texts.push(Zeroizing::new(value.to_owned()));
+            given.redactor = None;
+        }
+    }
+
+    /// What takes their values out of texts; `None` where there is nothing to take out.
+    #[must_use]
+    pub fn redactor(&self) -> Option<Arc<Redactor>> {
+        self.0.get()?;
+        let mut given = self.lock();
+        if given.redactor.is_none() {
+            let mut redactor = Redactor::default();
+            given.texts.iter().for_each(|text| redactor.add(text));
+            given.redactor = Some(Arc::new(redactor));
+        }
+        given.redactor.clone().filter(|redactor| !redactor.is_empty())
+    }
+
+    /// `text` without their values.
+    #[must_use]
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.redactor() {
+            Some(redactor) => redactor.text(text),
+            None => Cow::Borrowed(text),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Given> {
+        self.0.get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -438,6 +438,7 @@ impl Dispatcher {
             sink: call.sink.clone(),
             nested: Some(self.clone()),
             mint: Mint::default(),
+            used: Default::default(),
             services: self.services.clone(),
         })
     }
@@ -487,6 +488,11 @@ impl Dispatcher {
                 {
                     // A failure without a place of its own is shown at the function that was called.
                     fault.diagnostic = fault.diagnostic.at(&source.text, called.line, called.column);
+                }
+                // Before it is cut: half of a credential's value would not be found.
+                if let Some(redactor) = ctx.used.redactor() {
+                    fault.diagnostic.message = redactor.text(&fault.diagnostic.message).into_owned();
+                    fault.diagnostic.hint = fault.diagnostic.hint.map(|hint| redactor.text(&hint).into_owned());
                 }
                 if fault.diagnostic.message.len() > FAILURE_CHARS {
                     fault.diagnostic.message =
@@ -573,6 +579,12 @@ impl Dispatcher {
         chars: usize,
     ) -> Outcome {
         let plugin = tool.plugin().name.clone();
+        let done = match ctx.used.redactor() {
+            None => done,
+            Some(redactor) => done
+                .map(|returned| Returned { value: redactor.json(returned.value), ..returned })
+                .map_err(|e| redactor.error(e)),
+        };
         let fail = |e: Error| {
             let e = self.tame(e);
             let e = if e.fallbacks().is_empty() { e.with_fallbacks(tool.spec.fallbacks.clone()) } else { e };

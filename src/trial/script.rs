@@ -148,6 +148,7 @@ fn context(world: &World, tool: &str, phase: Phase, imports: &Arc<Imports>, budg
         sink: world.watcher.clone(),
         nested: (phase == Phase::Call).then(|| world.tools()),
         mint: Default::default(),
+        used: Default::default(),
         services: world.host.services().clone(),
     })
 }

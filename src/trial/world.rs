@@ -16,6 +16,7 @@ use crate::plugin::tune::{Change, Mode};
 use crate::script::ctx::{Ctx, NestedCalls, PluginCtx, Sink};
 use crate::script::diagnostic::Diagnostic;
 use crate::script::program;
+use crate::service::credentials::Source;
 use crate::service::permissions::{self, Declared, Grant};
 use crate::tool::dispatch::{Arguments, Call, Dispatcher, Outcome, Who};
 use arc_swap::ArcSwap;
@@ -104,6 +105,7 @@ impl World {
             .watching(Watching::Off)
             .shipped(shipped)
             .clock(Clock::manual(BEGINNING))
+            .credentials(Source::none())
             .offline()
             .brief();
         if let Some(engines) = &bench.engines {

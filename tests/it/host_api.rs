@@ -4,6 +4,7 @@
 use crate::world::World;
 use lapidary::app::Watching;
 use lapidary::docs::Module;
+use lapidary::service::credentials::Source;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,9 +25,9 @@ const ROWS: &[(&str, &str)] = &[
     ("cache::invalidate/2", r#"cache::invalidate("k", #{scope: "work"})"#),
     ("cache::put/3", r#"cache::put("k", 1, 60)"#),
     ("cache::put/4", r#"cache::put("k", 1, 0.5, #{scope: "work"})"#),
-    ("credentials::account/2", r#"credentials::account("email", ())"#),
-    ("credentials::accounts/1", r#"caught(|| credentials::accounts("email"), "not_found")"#),
-    ("credentials::get/1", r#"caught(|| credentials::get("weather"), "not_found")"#),
+    ("credentials::account/2", r#"credentials::account("email", "work")"#),
+    ("credentials::accounts/1", r#"credentials::accounts("email")"#),
+    ("credentials::get/1", r#"credentials::get("weather")"#),
     ("Credentials.account/2", ""),
     ("Credentials.accounts/1", ""),
     ("Credentials.get/1", ""),
@@ -242,7 +243,7 @@ const AT_LOAD: &[&str] = &[
 
 /// Asserts as tests have them, a server's permission, and a way to see an expected failure inside an expression.
 const PRELUDE: &str = r#"
-const PERMISSIONS = [#{EXTERNAL_HTTP: ["localhost"]}];
+const PERMISSIONS = [#{EXTERNAL_HTTP: ["localhost"]}, #{USE_SECRETS: ["weather", "email/work"]}];
 fn dot() { base64::decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==") }
 fn assert(holds, message) { if !holds { throw message; } }
 fn assert_eq(got, expected) { if got != expected { throw `expected ${expected}, got ${got}`; } }
@@ -305,14 +306,14 @@ pub fn server() -> u16 {
 }
 
 /// A host that was started over many small plugins.
-pub struct Bench(pub World);
+pub struct Bench(pub World, #[expect(dead_code, reason = "the credentials go with it")] tempfile::TempDir);
 
 /// What a plugin finds when it is called.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Given {
-    /// Nothing: no file, no grant.
+    /// The credentials that its rows name, and neither a file nor a folder.
     Nothing,
-    /// The files and the granted folder that the rows use.
+    /// These, and the files and the granted folder that the rows use.
     Files,
 }
 
@@ -334,16 +335,26 @@ impl Bench {
             let mut granted = serde_json::Map::new();
             for (name, text) in plugins {
                 write(format!("user/tools/{name}.rhai"), &text.replace("localhost:8080", &format!("localhost:{port}")));
+                let mut folders = json!({});
                 if given == Given::Files {
                     write(format!("user/plugin_state/{name}_files/kept.txt"), "kept");
-                    granted.insert(name.clone(), json!({"folders": {"music": root.join("music")}}));
+                    folders = json!({"music": root.join("music")});
                 }
+                granted.insert(name.clone(), json!({"granted": ["USE_SECRETS"], "folders": folders}));
             }
             let paths = lapidary::base::paths::Paths::at(root);
             paths.ensure().unwrap();
             std::fs::write(paths.grants_file(), serde_json::Value::from(granted).to_string()).unwrap();
         };
-        Bench(World::prepared(prepare, |b| b.watching(Watching::Off)))
+        let kept = json!({ "credentials": {
+            "weather": { "value": "weather-key-1234", "hosts": ["localhost"] },
+            "email/work": { "fields": { "label": "Work", "password": "pass-5678" }, "public": ["label"] },
+        } });
+        let store = tempfile::tempdir().unwrap();
+        let file = store.path().join("credentials.json");
+        lapidary::base::file::write_atomic_private(&file, kept.to_string().as_bytes()).unwrap();
+        let world = World::prepared(prepare, |b| b.watching(Watching::Off).credentials(Source::file(file)));
+        Bench(world, store)
     }
 
     /// Calls the tool of that name: its text, or everything that is known about why it failed.

@@ -12,27 +12,6 @@ fn one(name: &str, statements: &str) -> Bench {
 }
 
 #[test]
-fn the_fifth_parameter_has_the_functions_of_credentials() {
-    let w = World::new();
-    let text = r#"
-const TOOLS = [#{ type: "function", is_local: true, function: #{ name: "ask", description: "Ask. Use it in tests.",
-    parameters: #{ type: "object", properties: #{}, required: [] } } }];
-fn code(work) { try { work.call(); "nothing" } catch (e) { e.code } }
-fn execute(function_name, arguments, config, plugin_settings, credentials) {
-    let c = credentials;
-    let codes = [];
-    try { c.get("weather"); } catch (e) { codes.push(e.code); }
-    try { c.accounts("email"); } catch (e) { codes.push(e.code); }
-    try { c.account("email", "work"); } catch (e) { codes.push(e.code); }
-    codes.push(c.account("email", ()));
-    codes
-}
-"#;
-    w.tool("ask", text);
-    assert_eq!(w.text("ask", json!({})), r#"["not_found","not_found","not_found",null]"#);
-}
-
-#[test]
 fn while_loading_a_setting_is_what_is_stored_else_the_file_s_own_default_above() {
     let w = World::new();
     let text = r#"

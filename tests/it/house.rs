@@ -37,7 +37,7 @@ fn room(path: &Path) -> String {
 
 /// Unit tests that have files of their own.
 fn is_test(path: &Path) -> bool {
-    path.components().any(|c| c.as_os_str() == "tests")
+    path.components().any(|c| c.as_os_str() == "tests" || c.as_os_str() == "tests.rs")
 }
 
 /// Text without comments and string literals' worst offenders, so that documentation may name what code may not.
@@ -93,6 +93,7 @@ const FENCES: &[(&str, &[&str])] = &[
     ("axum", &["http"]),
     ("rmcp", &["mcp"]),
     ("clap", &["cli"]),
+    ("rustix", &["cli", "service"]),
     ("notify", &["plugin"]),
     ("jsonschema", &["tool", "plugin"]),
     ("fend_core", &["service"]),

@@ -3,6 +3,8 @@
 
 mod cli;
 mod contain;
+mod credentials;
+mod credentials_cli;
 mod guide;
 mod host_api;
 mod host_rules;

@@ -58,6 +58,7 @@ pub fn program() -> Command {
         .env_remove("LAPIDARY_ROOT")
         .env_remove("LAPIDARY_LOG")
         .env_remove("LAPIDARY_TOKEN")
+        .env("XDG_CONFIG_HOME", "/nowhere/to/be/found")
         .env_remove("RUST_BACKTRACE");
     command
 }
@@ -90,6 +91,7 @@ impl Shell {
 
     pub fn command<S: AsRef<OsStr>>(&self, words: &[S]) -> Command {
         let mut command = program();
+        command.env("XDG_CONFIG_HOME", self.dir.path().join("config"));
         command.arg("--root").arg(self.dir.path()).args(words).current_dir(self.dir.path());
         command
     }

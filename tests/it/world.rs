@@ -1,6 +1,7 @@
 //! A host over a fresh folder, for the tests that need a whole one.
 
 use lapidary::app::{Host, HostBuilder, Shipped, Watching};
+use lapidary::service::credentials::Source;
 use lapidary::tool::dispatch::{Call, Outcome, Who};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,9 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("user/tools")).unwrap();
         files(dir.path());
-        let host = set(Host::builder().root(dir.path()).shipped(Shipped::LibraryOnly)).start().unwrap();
+        let host = set(Host::builder().root(dir.path()).credentials(Source::none()).shipped(Shipped::LibraryOnly))
+            .start()
+            .unwrap();
         World { host, dir }
     }
 

@@ -2,6 +2,7 @@
 //! first, those that walk values know an end, and those that belong elsewhere point there.
 
 mod list;
+mod secret;
 mod show;
 mod text;
 
@@ -27,6 +28,7 @@ pub(super) fn register(engine: &mut Engine) {
     log(engine);
     elsewhere(engine);
     show::register(engine);
+    secret::register(engine);
     text::register(engine);
     list::register(engine);
     engine.register_fn("failure", |call: NativeCallContext, map: Map| -> Res<Dynamic> {
@@ -76,7 +78,7 @@ fn log(engine: &mut Engine) {
 fn log_value<T: Variant + Clone>(engine: &mut Engine, name: &str, level: &'static str) {
     engine.register_fn(name, move |call: NativeCallContext, value: T| -> ImmutableString {
         if let Ok(ctx) = ctx::any(&call) {
-            ctx.sink.log(level, &show(&Dynamic::from(value)));
+            ctx.log(level, &show(&Dynamic::from(value)));
         }
         ImmutableString::new()
     });

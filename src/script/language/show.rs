@@ -2,6 +2,7 @@
 //! memory budget allows: many places may share one text, so a small value can have an endless rendering.
 
 use super::super::control;
+use super::super::value::type_name;
 use super::DEEPEST;
 use rhai::{Array, Blob, Dynamic, Engine, FnPtr, ImmutableString, Map, NativeCallContext};
 
@@ -16,7 +17,11 @@ pub fn show(value: &Dynamic) -> String {
         return String::new();
     }
     let mut out = Out::default();
-    out.value(value, 0, &mut |other| other.to_string());
+    out.value(value, 0, &mut |other| {
+        let said = other.to_string();
+        // Of a type of the host the language knows no more than its name.
+        if said == other.type_name() { type_name(other).to_owned() } else { said }
+    });
     out.text
 }
 

@@ -156,6 +156,7 @@ impl Rig {
             sink: self.sink.clone(),
             nested: None,
             mint: Default::default(),
+            used: Default::default(),
             services: services(),
         })
     }

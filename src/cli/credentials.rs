@@ -1,0 +1,240 @@
+//! `credentials`: what plugins may use and never read. Values come from stdin or a prompt, never from the words of a command,
+//! which other programs can see, and never go out again.
+
+use super::context::{Context, Done, Stop, Verdict};
+use super::print::{self, Table};
+use crate::base::error::{Error, Kind};
+use crate::service::credentials::{Given, MAX_VALUE, Source, Store};
+use crate::service::secret::SHORTEST;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{IsTerminal, Read};
+use zeroize::Zeroizing;
+
+/// Store keys, passwords and accounts for plugins
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  lapidary credentials set weather --host api.example.org     asks for the value
+  lapidary credentials set weather --keep --host a.example    changes only where it may be sent
+  lapidary credentials set email/work --field address --field password --host mail.example.org
+  lapidary grant forecast USE_SECRETS=weather                 lets a plugin use it
+
+Where the file has no value, the variable LAPIDARY_CREDENTIAL_WEATHER counts, and LAPIDARY_CREDENTIAL_WEATHER_HOSTS with it.")]
+pub struct Credentials {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Store a value, or the fields of an account; the value is asked for, or read from stdin
+    Set(Set),
+    /// What is stored, without values
+    List,
+    /// Delete a credential
+    Delete {
+        /// Its name
+        name: String,
+    },
+}
+
+#[derive(Args)]
+struct Set {
+    /// Its name; of an account kind/scope, as in email/work
+    name: String,
+    /// A host that the value may be sent to, or *.domain; several by several
+    #[arg(long = "host", value_name = "HOST")]
+    hosts: Vec<String>,
+    /// A field of an account; each is asked for, or read from stdin, one a line
+    #[arg(long = "field", value_name = "FIELD", conflicts_with = "keep")]
+    fields: Vec<String>,
+    /// A field that plugins may read as text
+    #[arg(long = "public", value_name = "FIELD")]
+    public: Vec<String>,
+    /// Keep what is stored; change only where it may be sent, and what is public
+    #[arg(long)]
+    keep: bool,
+}
+
+impl Credentials {
+    pub(super) fn run(&self, cx: &Context) -> Done {
+        let store = Store::new(Source::of_this_user());
+        match &self.what {
+            What::Set(set) => set.run(&store, cx),
+            What::List => list(&store, cx),
+            What::Delete { name } => {
+                store.delete(name)?;
+                if cx.json {
+                    print::json(&json!({ "credential": name, "deleted": true }));
+                } else {
+                    print::line(format_args!("deleted {name}"));
+                }
+                Ok(Verdict::Good)
+            }
+        }
+    }
+}
+
+impl Set {
+    fn run(&self, store: &Store, cx: &Context) -> Done {
+        // Before anybody types: what is stored has to be readable, and a name that is kept has to be there.
+        let before = store.list()?.into_iter().find(|listed| listed.name == self.name);
+        if self.keep && before.is_none() && self.hosts.is_empty() {
+            return Err(Error::not_found(format!("there is no credential `{}` to keep", self.name)).into());
+        }
+        let (mut value, mut fields) = (None, BTreeMap::new());
+        if self.fields.is_empty() && !self.keep {
+            value = Some(ask_one(&self.name)?);
+        } else if !self.keep {
+            fields = ask_fields(&self.name, &self.fields)?;
+        }
+        let is_short = value.iter().chain(fields.values()).any(|value| value.len() < SHORTEST);
+        let public: BTreeSet<String> = self.public.iter().cloned().collect();
+        let hosts = (!self.hosts.is_empty()).then(|| self.hosts.clone());
+        let is_new = store.set(&self.name, Given { value, fields, public, hosts })?;
+        let listed = store.list()?.into_iter().find(|listed| listed.name == self.name);
+        let hosts = listed.map(|listed| listed.hosts).unwrap_or_default();
+        if cx.json {
+            print::json(&json!({ "credential": self.name, "new": is_new, "hosts": hosts }));
+        } else {
+            let word = if is_new { "stored" } else { "changed" };
+            print::line(format_args!("{word} {}{}", self.name, sent_to(&hosts)));
+        }
+        if hosts.is_empty() {
+            print::note(format_args!(
+                "note: it is sent nowhere until it names a host: lapidary credentials set {} --keep --host HOST",
+                self.name
+            ));
+        }
+        if is_short {
+            print::note(format_args!(
+                "note: a value of fewer than {SHORTEST} bytes is not looked for in results and logs, because it would be found everywhere"
+            ));
+        }
+        Ok(Verdict::Good)
+    }
+}
+
+fn sent_to(hosts: &[String]) -> String {
+    if hosts.is_empty() { String::new() } else { format!(", which goes to {}", hosts.join(" ")) }
+}
+
+fn list(store: &Store, cx: &Context) -> Done {
+    let all = store.list()?;
+    if cx.json {
+        print::json(&json!({ "file": store.path(), "credentials": all }));
+        return Ok(Verdict::Good);
+    }
+    if all.is_empty() {
+        print::line("Nothing is stored. lapidary credentials set NAME --host HOST");
+        return Ok(Verdict::Good);
+    }
+    let mut table = Table::new(&["NAME", "FIELDS", "SENT TO", "VALUE IN"]);
+    for listed in all {
+        let fields =
+            listed.fields.iter().map(|f| if listed.public.contains(f) { format!("{f} (public)") } else { f.clone() });
+        let fields = fields.collect::<Vec<_>>().join(" ");
+        let from = if listed.from == "environment" { listed.variable } else { listed.from.to_owned() };
+        let hosts = if listed.hosts.is_empty() { "nowhere".to_owned() } else { listed.hosts.join(" ") };
+        table.row([listed.name, fields, hosts, from]);
+    }
+    print::line(table.render(0));
+    Ok(Verdict::Good)
+}
+
+type Value = Zeroizing<String>;
+
+/// One value: everything on stdin, or what a person types.
+fn ask_one(name: &str) -> Result<Value, Stop> {
+    if std::io::stdin().is_terminal() {
+        return prompt(&format!("value of {name} (not shown): "));
+    }
+    let mut text = all_of_stdin()?;
+    let end = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).map_or(text.len(), str::len);
+    text.truncate(end);
+    Ok(text)
+}
+
+/// The value of each field: a line each.
+fn ask_fields(name: &str, fields: &[String]) -> Result<BTreeMap<String, Value>, Stop> {
+    let mut given = BTreeMap::new();
+    if std::io::stdin().is_terminal() {
+        for field in fields {
+            given.insert(field.clone(), prompt(&format!("{field} of {name} (not shown): "))?);
+        }
+        return Ok(given);
+    }
+    let text = all_of_stdin()?;
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.len() != fields.len() {
+        return Err(Stop::usage(
+            format!("stdin has {}, for {}", print::count(lines.len(), "line"), print::count(fields.len(), "field")),
+            "write the value of each field on a line of its own, in the order of the options",
+        ));
+    }
+    for (field, line) in fields.iter().zip(lines) {
+        given.insert(field.clone(), Zeroizing::new(line.to_owned()));
+    }
+    Ok(given)
+}
+
+fn all_of_stdin() -> Result<Value, Error> {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(4096));
+    let most = 16 * MAX_VALUE as u64;
+    let read = std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes);
+    read.map_err(|e| crate::base::error::io("cannot read the value from stdin", &e))?;
+    if bytes.len() as u64 > most {
+        return Err(Error::new(Kind::TooLarge, format!("stdin has more than {most} bytes")));
+    }
+    let text = std::str::from_utf8(&bytes);
+    // What the error of the conversion says could quote the value.
+    text.map(|text| Zeroizing::new(text.to_owned())).map_err(|_| Error::invalid("the value on stdin is not UTF-8 text"))
+}
+
+/// A line that a person types and nobody sees.
+#[cfg(unix)]
+fn prompt(what: &str) -> Result<Value, Stop> {
+    use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+    use std::io::BufRead;
+
+    /// Gives the terminal back as it was.
+    struct Restore(Termios);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, &self.0);
+        }
+    }
+
+    const INTERRUPT: u8 = 3;
+    let failed = |e: rustix::io::Errno| Error::internal(format!("the terminal cannot be told to show nothing: {e}"));
+    let before = tcgetattr(std::io::stdin()).map_err(failed)?;
+    let mut quiet = before.clone();
+    // Ctrl+C ends the line instead of the program, which would leave the terminal silent.
+    quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
+    quiet.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT;
+    let restore = Restore(before);
+    tcsetattr(std::io::stdin(), OptionalActions::Flush, &quiet).map_err(failed)?;
+    print::prompt(what);
+    let mut line = Zeroizing::new(String::with_capacity(1024));
+    let read = std::io::stdin().lock().read_line(&mut line);
+    drop(restore);
+    print::note("");
+    read.map_err(|e| crate::base::error::io("cannot read from the terminal", &e))?;
+    if line.as_bytes().contains(&INTERRUPT) {
+        return Err(Error::new(Kind::Cancelled, "nothing was stored").into());
+    }
+    let end = line.trim_end_matches(['\r', '\n']).len();
+    line.truncate(end);
+    Ok(line)
+}
+
+/// Nothing that is shown while it is typed.
+#[cfg(not(unix))]
+fn prompt(_what: &str) -> Result<Value, Stop> {
+    Err(Stop::usage(
+        "this terminal shows what is typed",
+        "give the value on stdin: lapidary credentials set NAME < FILE",
+    ))
+}
