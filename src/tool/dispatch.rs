@@ -21,6 +21,7 @@ use crate::service::Services;
 use crate::service::markers::{Mint, Part};
 use crate::service::picture::Image;
 use crate::service::scopes::ScopeValues;
+use crate::service::secret::Redactor;
 use arc_swap::ArcSwap;
 use rhai::{Dynamic, Engine, Map};
 use serde_json::Value;
@@ -581,9 +582,7 @@ impl Dispatcher {
         let plugin = tool.plugin().name.clone();
         let done = match ctx.used.redactor() {
             None => done,
-            Some(redactor) => done
-                .map(|returned| Returned { value: redactor.json(returned.value), ..returned })
-                .map_err(|e| redactor.error(e)),
+            Some(redactor) => done.map(|returned| returned.without(&redactor)).map_err(|e| redactor.error(e)),
         };
         let fail = |e: Error| {
             let e = self.tame(e);
@@ -726,6 +725,17 @@ impl Returned {
     fn of(ctx: &Ctx, value: Value, given: pictures::Given) -> Result<Returned> {
         let (images, warnings) = if given.is_empty() { Default::default() } else { given.keep(ctx)? };
         Ok(Returned { value, images, warnings })
+    }
+}
+
+impl Returned {
+    /// Without the values of credentials.
+    fn without(mut self, redactor: &Redactor) -> Returned {
+        self.value = redactor.json(self.value);
+        for text in self.images.iter_mut().filter_map(|image| image.caption.as_mut()).chain(&mut self.warnings) {
+            *text = redactor.text(text).into_owned();
+        }
+        self
     }
 }
 
