@@ -16,6 +16,7 @@ use crate::script::ctx::{Ctx, NoSink, Phase};
 use crate::script::module::HostModule;
 use crate::script::pool::Pool;
 use crate::script::{engine, program};
+use crate::service::command::Commands;
 use crate::service::{Services, credentials};
 use crate::tool::dispatch::{Call, Dispatcher, Options, Outcome, Who};
 use crate::tool::journal::{CallRecord, Counted, Counters, Journal};
@@ -98,6 +99,7 @@ pub struct HostBuilder {
     offline: bool,
     names: Option<Names>,
     credentials: credentials::Source,
+    commands: Commands,
     clock: Clock,
     bus: Bus,
     engine: Option<Arc<Engine>>,
@@ -118,6 +120,7 @@ impl Default for HostBuilder {
             offline: false,
             names: None,
             credentials: credentials::Source::of_this_user(),
+            commands: Commands::Run,
             clock: Clock::system(),
             bus: Bus::default(),
             engine: None,
@@ -205,6 +208,13 @@ impl HostBuilder {
         self
     }
 
+    /// Whether `command::` starts programs for plugins that may run them; it does unless told otherwise.
+    #[must_use]
+    pub fn commands(mut self, commands: Commands) -> Self {
+        self.commands = commands;
+        self
+    }
+
     /// The bus that tells what happens. Who brings one hears also what happens while the host starts.
     #[must_use]
     pub fn bus(mut self, bus: Bus) -> Self {
@@ -274,6 +284,7 @@ impl HostBuilder {
             network.names = names;
         }
         services.net = Client::with(network);
+        services.commands = self.commands;
         services.credentials = credentials::Store::new(self.credentials);
         let services = Arc::new(services);
         let modules: Arc<[HostModule]> = crate::host::all().into_iter().chain(self.modules).collect();

@@ -197,7 +197,6 @@ fn all_of_stdin() -> Result<Value, Error> {
 #[cfg(unix)]
 fn prompt(what: &str) -> Result<Value, Stop> {
     use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
-    use std::io::BufRead;
 
     /// Gives the terminal back as it was.
     struct Restore(Termios);
@@ -217,17 +216,36 @@ fn prompt(what: &str) -> Result<Value, Stop> {
     let restore = Restore(before);
     tcsetattr(std::io::stdin(), OptionalActions::Flush, &quiet).map_err(failed)?;
     print::prompt(what);
-    let mut line = Zeroizing::new(String::with_capacity(1024));
-    let read = std::io::stdin().lock().read_line(&mut line);
+    let mut typed = Zeroizing::new(Vec::with_capacity(4096));
+    let read = read_line(&mut typed, INTERRUPT);
     drop(restore);
     print::note("");
     read.map_err(|e| crate::base::error::io("cannot read from the terminal", &e))?;
-    if line.as_bytes().contains(&INTERRUPT) {
+    if typed.contains(&INTERRUPT) {
         return Err(Error::new(Kind::Cancelled, "nothing was stored").into());
     }
+    let line = std::str::from_utf8(&typed).map_err(|_| Error::invalid("what was typed is not UTF-8 text"))?;
+    let mut line = Zeroizing::new(line.to_owned());
     let end = line.trim_end_matches(['\r', '\n']).len();
     line.truncate(end);
     Ok(line)
+}
+
+/// Reads up to the end of a line, or to `last`.
+#[cfg(unix)]
+fn read_line(typed: &mut Vec<u8>, last: u8) -> std::io::Result<()> {
+    use std::io::BufRead;
+    let mut stdin = std::io::stdin().lock();
+    loop {
+        let piece = stdin.fill_buf()?;
+        let end = piece.iter().position(|b| *b == b'\n' || *b == last);
+        let taken = end.map_or(piece.len(), |at| at + 1);
+        typed.extend_from_slice(&piece[..taken]);
+        stdin.consume(taken);
+        if end.is_some() || taken == 0 {
+            return Ok(());
+        }
+    }
 }
 
 /// Nothing that is shown while it is typed.

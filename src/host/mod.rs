@@ -6,6 +6,7 @@ pub mod attachments;
 pub mod base64;
 pub mod cache;
 pub mod callback;
+pub mod command;
 pub mod credentials;
 pub mod db;
 pub mod files;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<HostModule> {
         attachments::module(),
         base64::module(),
         cache::module(),
+        command::module(),
         credentials::module(),
         db::module(),
         files::module(),

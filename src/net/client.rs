@@ -82,6 +82,11 @@ impl Client {
         Client(Arc::new(Inner { settings, jars: Jars::default(), pools: Default::default() }))
     }
 
+    /// What it follows.
+    pub(super) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
     /// Sends a request and reads the answer. Needs a Tokio runtime; dropping the future stops everything.
     /// A status of 400 and above is an answer, not an error.
     ///

@@ -1,6 +1,7 @@
 //! Layer 1: the network. The only room that speaks HTTP; everybody else is handed its [`Client`].
 //! It classifies hosts by their text, checks every address it connects to, and knows nothing of scripts or permissions.
 
+pub mod belt;
 mod body;
 pub mod client;
 pub mod cookie;

@@ -99,6 +99,17 @@ impl Proxy {
         set.map(|()| self).map_err(|()| Error::invalid("the proxy takes no user name"))
     }
 
+    /// Its address as programs read it, login included.
+    pub(super) fn address(&self) -> String {
+        self.0.as_str().trim_end_matches('/').to_owned()
+    }
+
+    /// The password, as it was given.
+    pub(super) fn password(&self) -> Option<String> {
+        let written = format!("p={}", self.0.password()?.replace('+', "%2B"));
+        url::form_urlencoded::parse(written.as_bytes()).next().map(|(_, password)| password.into_owned())
+    }
+
     /// Whether it passes on requests that are not encrypted as they are, and so may answer itself.
     pub(super) fn speaks_http(&self) -> bool {
         self.0.scheme() != "socks5h"

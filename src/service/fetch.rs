@@ -80,6 +80,12 @@ impl DirectHosts {
         self.lock().hosts.contains(host)
     }
 
+    /// What is registered now.
+    #[must_use]
+    pub fn all(&self) -> BTreeSet<String> {
+        self.lock().hosts.clone()
+    }
+
     /// The lane of a host for this plugin, by its text and what is registered.
     #[must_use]
     pub fn lane(&self, host: &str) -> Lane {

@@ -3,6 +3,7 @@
 pub mod attachments;
 pub mod cache;
 pub mod chance;
+pub mod command;
 pub mod credentials;
 pub mod database;
 pub mod digest;
@@ -53,6 +54,8 @@ pub struct Services {
     pub net: crate::net::Client,
     /// `credentials::`: what a person stored for plugins; nothing unless the composition root says where.
     pub credentials: credentials::Store,
+    /// Whether `command::` starts programs.
+    pub commands: command::Commands,
     /// `db::`: a plugin's own SQLite files.
     pub databases: crate::store::plugin_db::Databases,
     /// The host's own database: chats and what belongs to them.
@@ -80,6 +83,7 @@ impl Services {
             scopes: scopes::Registry::new(),
             net: crate::net::Client::new(),
             credentials: credentials::Store::default(),
+            commands: command::Commands::default(),
             databases: crate::store::plugin_db::Databases::default(),
             store: crate::store::main::MainDb::new(paths.main_db()),
             proxy: proxy::Signer::new(paths.clone()),

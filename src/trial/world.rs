@@ -16,6 +16,7 @@ use crate::plugin::tune::{Change, Mode};
 use crate::script::ctx::{Ctx, NestedCalls, PluginCtx, Sink};
 use crate::script::diagnostic::Diagnostic;
 use crate::script::program;
+use crate::service::command::Commands;
 use crate::service::credentials::Source;
 use crate::service::permissions::{self, Declared, Grant};
 use crate::tool::dispatch::{Arguments, Call, Dispatcher, Outcome, Who};
@@ -106,6 +107,7 @@ impl World {
             .shipped(shipped)
             .clock(Clock::manual(BEGINNING))
             .credentials(Source::none())
+            .commands(Commands::Refused)
             .offline()
             .brief();
         if let Some(engines) = &bench.engines {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A fenced block of a page.
 struct Block {
@@ -95,8 +95,15 @@ fn console(root: &Path, block: &Block, wrong: &mut Vec<String>) {
         if words[0] != "lapidary" {
             continue;
         }
+        // `< file` at the end is what a shell would make of it.
+        let (words, stdin) = match words.as_slice() {
+            [before @ .., sign, file] if sign == "<" => (before, Stdio::from(fs::File::open(root.join(file)).unwrap())),
+            all => (all, Stdio::null()),
+        };
         let output = Command::new(env!("CARGO_BIN_EXE_lapidary"))
             .args(&words[1..])
+            .stdin(stdin)
+            .env("XDG_CONFIG_HOME", root.join("config"))
             .current_dir(root)
             .env("LAPIDARY_ROOT", root)
             .env_remove("LAPIDARY_LOG")

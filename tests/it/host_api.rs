@@ -25,6 +25,8 @@ const ROWS: &[(&str, &str)] = &[
     ("cache::invalidate/2", r#"cache::invalidate("k", #{scope: "work"})"#),
     ("cache::put/3", r#"cache::put("k", 1, 60)"#),
     ("cache::put/4", r#"cache::put("k", 1, 0.5, #{scope: "work"})"#),
+    ("command::run/2", r#"command::run("true", [])"#),
+    ("command::run/3", r#"command::run("true", [], #{timeout: 5})"#),
     ("credentials::account/2", r#"credentials::account("email", "work")"#),
     ("credentials::accounts/1", r#"credentials::accounts("email")"#),
     ("credentials::get/1", r#"credentials::get("weather")"#),
@@ -243,7 +245,7 @@ const AT_LOAD: &[&str] = &[
 
 /// Asserts as tests have them, a server's permission, and a way to see an expected failure inside an expression.
 const PRELUDE: &str = r#"
-const PERMISSIONS = [#{EXTERNAL_HTTP: ["localhost"]}, #{USE_SECRETS: ["weather", "email/work"]}];
+const PERMISSIONS = ["RUN_COMMANDS", #{EXTERNAL_HTTP: ["localhost"]}, #{USE_SECRETS: ["weather", "email/work"]}];
 fn dot() { base64::decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==") }
 fn assert(holds, message) { if !holds { throw message; } }
 fn assert_eq(got, expected) { if got != expected { throw `expected ${expected}, got ${got}`; } }
@@ -340,7 +342,7 @@ impl Bench {
                     write(format!("user/plugin_state/{name}_files/kept.txt"), "kept");
                     folders = json!({"music": root.join("music")});
                 }
-                granted.insert(name.clone(), json!({"granted": ["USE_SECRETS"], "folders": folders}));
+                granted.insert(name.clone(), json!({"granted": ["USE_SECRETS", "RUN_COMMANDS"], "folders": folders}));
             }
             let paths = lapidary::base::paths::Paths::at(root);
             paths.ensure().unwrap();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 mod cli;
+mod command;
 mod contain;
 mod credentials;
 mod credentials_cli;
