@@ -99,6 +99,7 @@ fn one(host: &Host, status: &Status, cx: &Context) {
     row("version", status.version.clone().unwrap_or_default());
     row("hash", status.hash.clone().unwrap_or_default());
     row("tools", status.tools.join(", "));
+    row("routes", status.routes.join(", "));
     row("permissions", status.permissions.join(", "));
     row("not active yet", status.not_active_yet.join(", "));
     if let Ok(view) = host.plugins().settings_view(&status.name)

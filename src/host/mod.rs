@@ -20,6 +20,7 @@ pub mod net;
 pub mod progress;
 pub mod random;
 pub mod regex;
+pub mod routes;
 pub mod scopes;
 pub mod settings;
 pub mod state;
@@ -51,6 +52,7 @@ pub fn all() -> Vec<HostModule> {
         progress::module(),
         random::module(),
         regex::module(),
+        routes::module(),
         scopes::module(),
         settings::module(),
         state::module(),

@@ -2,7 +2,9 @@
 
 mod access;
 mod metrics;
+mod plugin;
 mod proxy;
+mod range;
 mod route;
 mod server;
 mod token;

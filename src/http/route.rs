@@ -2,6 +2,7 @@
 
 use super::access::{Key, Names};
 use super::metrics;
+use super::plugin;
 use super::proxy::{self, Pictures};
 use crate::app::Host;
 use crate::base::error::{Error, Kind};
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Largest body of a request.
 const BODY: usize = 16 << 20;
 /// Keeps a page of another origin from showing what this host serves.
-const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+pub(super) const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
@@ -57,14 +58,9 @@ pub(super) fn router<E: Endpoint>(shared: Arc<Shared>, mcp: E) -> Router {
         let mcp = mcp.clone();
         async move {
             let (parts, body) = request.into_parts();
-            // One that says beforehand that it is too large is not waited for.
-            if HttpBody::size_hint(&body).lower() > BODY as u64 {
-                return failure(&too_large());
-            }
-            match tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, BODY)).await {
-                Ok(Ok(body)) => mcp.handle(http::Request::from_parts(parts, body)).await.map(Body::new),
-                Ok(Err(_)) => failure(&too_large()),
-                Err(_) => failure(&Error::new(Kind::Timeout, "the body did not arrive in time")),
+            match read_body(body).await {
+                Ok(body) => mcp.handle(http::Request::from_parts(parts, body)).await.map(Body::new),
+                Err(refused) => refused,
             }
         }
     });
@@ -72,12 +68,26 @@ pub(super) fn router<E: Endpoint>(shared: Arc<Shared>, mcp: E) -> Router {
         .route("/mcp", mcp)
         .route("/metrics", get(numbers))
         .route(crate::service::proxy::PATH, get(picture))
+        .route(plugin::PATH, any(plugin::serve))
         .fallback(nothing_here)
         .layer(middleware::from_fn_with_state(shared.clone(), holder));
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .fallback_service(closed.with_state(shared.clone()))
         .layer(middleware::from_fn_with_state(shared, visitor))
+}
+
+/// The whole body of a request, or the answer to one that is too large or too slow.
+pub(super) async fn read_body(body: Body) -> Result<Bytes, Response> {
+    // One that says beforehand that it is too large is not waited for.
+    if HttpBody::size_hint(&body).lower() > BODY as u64 {
+        return Err(failure(&too_large()));
+    }
+    match tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, BODY)).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(_)) => Err(failure(&too_large())),
+        Err(_) => Err(failure(&Error::new(Kind::Timeout, "the body did not arrive in time"))),
+    }
 }
 
 fn too_large() -> Error {
@@ -136,10 +146,11 @@ async fn visitor(State(shared): State<Arc<Shared>>, request: Request, next: Next
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),
-        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
+    let closed = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(closed);
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
@@ -154,14 +165,14 @@ async fn holder(State(shared): State<Arc<Shared>>, request: Request, next: Next)
     (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer realm=\"lapidary\"")], body(&error)).into_response()
 }
 
-fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+pub(super) fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     // Of two, one proxy would look at the first and another at the last.
     if values.next().is_some() { None } else { Some(value) }
 }
 
-fn failure(error: &Error) -> Response {
+pub(super) fn failure(error: &Error) -> Response {
     (status(error.kind()), body(error)).into_response()
 }
 

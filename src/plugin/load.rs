@@ -1,8 +1,12 @@
 //! From a plugin's files to a generation: compile, evaluate once, read the tools, check everything. Changes nothing.
 //! Runs on a call thread, because it compiles and evaluates scripts.
 
+mod routes;
+
+pub use routes::RouteDraft;
+
 use super::discover::{Found, Location, Origin, Stock};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, RouteField};
 use super::place;
 use super::read::{self, Shelf};
 use crate::base::error::{Error, Result};
@@ -79,6 +83,8 @@ pub struct LoadedFile {
     pub unit: Arc<Unit>,
     /// Its tools in source order.
     pub tools: Vec<Draft>,
+    /// Its routes, in the manifest's order; a file has tools or routes.
+    pub routes: Vec<RouteDraft>,
     /// The file's EMOJI.
     pub emoji: Arc<str>,
     /// Whether it has `get_tools`.
@@ -193,9 +199,10 @@ impl Loader {
         };
         let paths = shelf.tool_files(&manifest);
         for path in &paths {
-            building.file(path);
+            building.file(path, None);
         }
-        if paths.is_empty() && manifest.capabilities.inactive.is_empty() {
+        building.route_files(&paths);
+        if paths.is_empty() && manifest.capabilities.inactive.is_empty() && manifest.capabilities.routes.is_empty() {
             building.warnings.push(
                 Diagnostic::warning("load", shelf.display("tools"), "the plugin has no tool files")
                     .hint("put a script into its tools/ folder"),
@@ -331,7 +338,7 @@ struct Exports {
 }
 
 impl Building<'_> {
-    fn file(&mut self, path: &str) {
+    fn file(&mut self, path: &str, routes: Option<&[&RouteField]>) {
         let display = self.shelf.display(path);
         let source = match self.shelf.text(path) {
             Ok(text) => Source { name: display.as_str().into(), text: text.text },
@@ -341,12 +348,16 @@ impl Building<'_> {
             }
         };
         if source.text.trim().is_empty() {
-            let d = Diagnostic::error("load", display, "the file is empty").hint("write a tool, or delete the file");
+            let what = if routes.is_some() { "write the handler of its route" } else { "write a tool" };
+            let d = Diagnostic::error("load", display, "the file is empty").hint(format!("{what}, or delete the file"));
             self.broken.insert(path.to_owned(), vec![d]);
             return;
         }
         let imports = Imports::new(self.shelf.library(), self.loader.reserved.clone());
-        let outcome = self.evaluate(path, &source, &imports);
+        let outcome = match routes {
+            None => self.evaluate(path, &source, &imports),
+            Some(routes) => self.handlers(path, &source, &imports, routes),
+        };
         self.imports.extend(imports.keys().into_iter().filter(|k| !k.starts_with("entry:")));
         match outcome {
             Ok(Some(file)) => self.files.push(file),
@@ -357,12 +368,8 @@ impl Building<'_> {
         }
     }
 
-    fn evaluate(
-        &mut self,
-        path: &str,
-        source: &Source,
-        imports: &Arc<Imports>,
-    ) -> Result<Option<LoadedFile>, Vec<Diagnostic>> {
+    /// Compiles a file, runs its top level once and looks at it.
+    fn program(&mut self, source: &Source, imports: &Arc<Imports>) -> Result<Program, Vec<Diagnostic>> {
         let loader = self.loader;
         let first = self.settings(None);
         let ctx = loader.context(&self.plugin, self.number, imports.clone(), first);
@@ -380,20 +387,13 @@ impl Building<'_> {
             return Err(errors);
         }
         self.warnings.extend(warnings);
-        let exports = self.exports(&program)?;
-        if !exports.enabled {
-            return Ok(None);
-        }
-        let settings = self.settings(Some(&program));
-        let form = form_of(&program, exports.tools.is_some())?;
-        let is_dynamic = program.function("get_tools").is_some();
+        Ok(program)
+    }
+
+    fn unit(&self, path: &str, form: Form, program: Program, imports: &Arc<Imports>) -> Arc<Unit> {
         let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".rhai");
-        let drafts = match form {
-            Form::Execute(_) => self.explicit(&program, &exports, imports, settings)?,
-            Form::Functions => self.documented(&program, &exports)?,
-        };
         let limits = &self.manifest.limits;
-        let unit = Arc::new(Unit {
+        Arc::new(Unit {
             plugin: self.plugin.clone(),
             generation: self.number,
             module: format!("plugin_{}_{stem}", self.found.name).into(),
@@ -403,12 +403,41 @@ impl Building<'_> {
             budget: limits.budget(),
             result_chars: limits.result_chars(),
             retired: Some(Box::new({
-                let retired = loader.retired.clone();
+                let retired = self.loader.retired.clone();
                 move |gone| retired(gone)
             })),
             was_live: std::sync::atomic::AtomicBool::new(false),
-        });
-        Ok(Some(LoadedFile { path: path.to_owned(), unit, tools: drafts, emoji: exports.emoji, is_dynamic }))
+        })
+    }
+
+    fn evaluate(
+        &mut self,
+        path: &str,
+        source: &Source,
+        imports: &Arc<Imports>,
+    ) -> Result<Option<LoadedFile>, Vec<Diagnostic>> {
+        let program = self.program(source, imports)?;
+        let exports = self.exports(&program)?;
+        if !exports.enabled {
+            return Ok(None);
+        }
+        let settings = self.settings(Some(&program));
+        let form = form_of(&program, exports.tools.is_some())?;
+        let is_dynamic = program.function("get_tools").is_some();
+        let drafts = match form {
+            Form::Execute(_) => self.explicit(&program, &exports, imports, settings)?,
+            Form::Functions => self.documented(&program, &exports)?,
+        };
+        let unit = self.unit(path, form, program, imports);
+        let tools = drafts;
+        Ok(Some(LoadedFile {
+            path: path.to_owned(),
+            unit,
+            tools,
+            routes: Vec::new(),
+            emoji: exports.emoji,
+            is_dynamic,
+        }))
     }
 
     /// Effective settings: defaults of the manifest or of the file's SETTINGS under the stored values.

@@ -15,11 +15,13 @@ use crate::script::diagnostic::{Diagnostic, Severity};
 use crate::service::permissions::Declared;
 use crate::service::settings::Field;
 use crate::tool::names::did_you_mean;
+use crate::tool::route::{Method, Pattern};
 use locate::{Step, locate, shown};
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
-use shape::{ScopeShape, Shape};
+use shape::{RouteShape, ScopeShape, Shape};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The script API of this host.
@@ -58,8 +60,8 @@ const KEYS: [&str; 24] = [
 /// Keys of related hosts that have no meaning in this one.
 const FOREIGN: [&str; 7] =
     ["surfaces", "essential", "managed_hide", "settingsUI", "min_core_version", "pip_dependencies", "environment"];
-const ACTIVE: [&str; 4] = ["tools", "settings", "scopes", "cleanup_paths"];
-const LATER: [&str; 6] = ["agents", "routes", "hooks", "schedule", "daemon", "web"];
+const ACTIVE: [&str; 5] = ["tools", "settings", "scopes", "cleanup_paths", "routes"];
+const LATER: [&str; 5] = ["agents", "hooks", "schedule", "daemon", "web"];
 
 /// A checked manifest.
 #[derive(Debug, Clone, PartialEq)]
@@ -123,10 +125,25 @@ pub struct Capabilities {
     pub scopes: Vec<ScopeField>,
     /// What an uninstall removes too, as `user/..` paths.
     pub cleanup_paths: Vec<String>,
+    /// What answers under `/api/plugin/<name>/`.
+    pub routes: Vec<RouteField>,
     /// Names of what stands here and is not active yet, in the manifest's order.
     pub inactive: Vec<String>,
     /// That, as it is written.
     pub later: Map<String, Value>,
+}
+
+/// A route, as a manifest declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouteField {
+    /// Its method.
+    pub method: Method,
+    /// Its path behind the plugin's name.
+    pub path: Arc<Pattern>,
+    /// The file of its handler, in the plugin's folder.
+    pub file: String,
+    /// The handler's function.
+    pub function: String,
 }
 
 /// A data partition key, as a manifest declares it.
@@ -478,6 +495,7 @@ impl Reader<'_> {
             settings: declared.settings,
             scopes: self.scopes(declared.scopes),
             cleanup_paths: self.cleanup_paths(&shape.name, declared.cleanup_paths),
+            routes: self.routes(declared.routes),
             inactive: later.iter().filter(|(_, value)| !is_empty(value)).map(|(name, _)| name.clone()).collect(),
             later,
         };
@@ -506,6 +524,44 @@ impl Reader<'_> {
             limits: shape.limits,
             capabilities,
         }
+    }
+
+    fn routes(&mut self, routes: Vec<RouteShape>) -> Vec<RouteField> {
+        let mut kept: Vec<RouteField> = Vec::new();
+        for (i, route) in routes.into_iter().enumerate() {
+            let wrong = |reader: &mut Self, key: &str, message: String, hint: &str| {
+                let steps = [Step::Key("capabilities"), Step::Key("routes"), Step::Index(i), Step::Key(key)];
+                reader.error(&steps, message, hint);
+            };
+            let word = route.method.as_deref().unwrap_or("GET").to_ascii_uppercase();
+            let Some(method) = Method::parse(&word) else {
+                let named = brief(&Value::from(word));
+                wrong(self, "method", format!("{named} is no method of a route"), "use GET, POST, PUT or DELETE");
+                continue;
+            };
+            let path = match Pattern::parse(&route.path) {
+                Ok(path) => path,
+                Err(e) => {
+                    wrong(self, "path", e.message().to_owned(), e.hint_text().unwrap_or_default());
+                    continue;
+                }
+            };
+            let (file, function) = route.handler.split_once(':').unwrap_or((&route.handler, "handle"));
+            if !is_inside(file) || !file.ends_with(".rhai") || !is_identifier(function) {
+                let named = brief(&Value::from(route.handler.as_str()));
+                wrong(self, "handler", format!("{named} is no handler"), "write it as `routes/name.rhai:function`");
+            } else if kept.iter().any(|other| other.method == method && other.path.is_same_as(&path)) {
+                wrong(self, "path", format!("the route {word} {path} is declared twice"), "");
+            } else {
+                kept.push(RouteField {
+                    method,
+                    path: Arc::new(path),
+                    file: file.to_owned(),
+                    function: function.to_owned(),
+                });
+            }
+        }
+        kept
     }
 
     fn tools(&mut self, paths: Vec<String>) -> Vec<String> {

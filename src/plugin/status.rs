@@ -104,6 +104,8 @@ pub struct Status {
     pub version: Option<String>,
     /// Its tools.
     pub tools: Vec<String>,
+    /// Its routes: the method and the path.
+    pub routes: Vec<String>,
     /// Tools that are left out, and why.
     pub quarantined: Vec<LeftOut>,
     /// Capabilities that this host knows of and does not run yet.
@@ -151,6 +153,9 @@ impl Plugins {
             version: live.and_then(|g| g.manifest.version.clone()),
             tools: live
                 .map(|g| g.files.iter().flat_map(|f| f.tools.iter().map(|t| t.spec.name.clone())).collect())
+                .unwrap_or_default(),
+            routes: live
+                .map(|g| g.files.iter().flat_map(|f| f.routes.iter().map(|r| r.spec.name.clone())).collect())
                 .unwrap_or_default(),
             quarantined: live
                 .map(|g| {

@@ -2,7 +2,7 @@
 //! Called with builds that are done; nothing here runs a script or waits for one.
 
 use super::discover::{self, Found, Location};
-use super::load::{Draft, Generation, LoadedFile};
+use super::load::{Draft, Generation, LoadedFile, RouteDraft};
 use super::set::{Entry, Live, Plugins};
 use super::source::History;
 use super::status::Disk;
@@ -11,6 +11,7 @@ use crate::script::diagnostic::Diagnostic;
 use crate::script::value;
 use crate::service::{permissions, settings};
 use crate::tool::registry::{Absence, Code, LiveTool, Snapshot};
+use crate::tool::route::LiveRoute;
 use crate::tool::spec::Spec;
 use rhai::Map;
 use std::collections::{BTreeSet, HashMap};
@@ -135,6 +136,7 @@ impl Plugins {
             if next.put(entry.rank, name, live_tools(&generation, &settings, &HashMap::new())).is_err() {
                 return;
             }
+            next.put_routes(name, live_routes(&generation, &settings));
             next.absent.remove(name);
             self.register_scopes(name, Some(&generation));
             entry.settings = settings;
@@ -229,6 +231,7 @@ impl Plugins {
             let diagnostics = vec![Diagnostic::from_error("conflict", file, &e)];
             return fail(entry, next, Disk::Refused { number, diagnostics });
         }
+        next.put_routes(name, live_routes(&generation, &settings));
         next.absent.remove(name);
         self.register_scopes(name, Some(&generation));
         let differs = !same_to_a_reader(&old_tools, next.of_plugin(name));
@@ -340,6 +343,26 @@ pub(super) fn live_tools(
         })
     };
     generation.files.iter().flat_map(|file| file.tools.iter().map(move |draft| tool(file, draft))).collect()
+}
+
+/// The routes of a generation, under these settings.
+pub(super) fn live_routes(generation: &Generation, settings: &Arc<Map>) -> Vec<Arc<LiveRoute>> {
+    let route = |file: &LoadedFile, draft: &RouteDraft| {
+        let tool = Arc::new(LiveTool {
+            name: draft.spec.name.as_str().into(),
+            spec: draft.spec.clone(),
+            code: Code::Script(file.unit.clone()),
+            plan: [].into(),
+            function: draft.function.clone(),
+            category: generation.name().clone(),
+            emoji: "".into(),
+            gated_by: None,
+            settings: settings.clone(),
+        });
+        let (pattern, takes) = (draft.pattern.clone(), draft.takes.clone());
+        Arc::new(LiveRoute { method: draft.method, pattern, takes, tool })
+    };
+    generation.files.iter().flat_map(|file| file.routes.iter().map(move |draft| route(file, draft))).collect()
 }
 
 /// Whether a model or client that reads the lists would see no difference.

@@ -339,6 +339,7 @@ impl Plugins {
             let mut next = Snapshot::clone(&self.snapshot.load());
             let changed = !swap::same_to_a_reader(next.of_plugin(name), &tools);
             if next.put(rank, &key, tools).is_ok() {
+                next.put_routes(&key, swap::live_routes(generation, &settings));
                 self.publish(next, changed);
             }
         }

@@ -34,6 +34,17 @@ pub struct Entry {
     pub modified_ms: i64,
 }
 
+/// A file that is open for reading.
+#[derive(Debug)]
+pub struct Opened {
+    /// The file.
+    pub file: fs::File,
+    /// Bytes when it was opened.
+    pub size: u64,
+    /// Last change, nanoseconds since 1970-01-01 UTC.
+    pub modified_ns: u128,
+}
+
 /// A folder that a script may use, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
@@ -132,6 +143,28 @@ impl Folder {
     /// As [`Folder::write_blob`].
     pub fn write_text(&self, path: &str, text: &str) -> Result<()> {
         self.write_blob(path, text.as_bytes())
+    }
+
+    /// Opens a file for reading, of any size.
+    ///
+    /// # Errors
+    /// `not_found`, `permission_denied` for a path outside, `invalid_arguments` for a folder and whatever else is no file.
+    pub fn open(&self, path: &str) -> Result<Opened> {
+        let real = self.resolve(path)?;
+        let failed =
+            |e: std::io::Error| self.conceal(io(format_args!("cannot read `{}`", real.display()), &e), &real, path);
+        let no_file = || Error::invalid(format!("`{}` is no file", path.escape_debug()));
+        // Asked before it is opened: opening a pipe waits for its other end.
+        if !fs::metadata(&real).map_err(failed)?.is_file() {
+            return Err(no_file());
+        }
+        let file = fs::File::open(&real).map_err(failed)?;
+        let meta = file.metadata().map_err(failed)?;
+        if !meta.is_file() {
+            return Err(no_file());
+        }
+        let modified = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        Ok(Opened { file, size: meta.len(), modified_ns: modified.map_or(0, |age| age.as_nanos()) })
     }
 
     /// What is in a folder, sorted by name; `""` and `"."` are the folder itself. A folder that does not exist is empty only

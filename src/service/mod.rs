@@ -22,6 +22,7 @@ pub mod picture;
 pub mod ports;
 pub mod proxy;
 pub mod quarantine;
+pub mod reply;
 pub mod scopes;
 pub mod secret;
 pub mod settings;

@@ -4,6 +4,7 @@
 use crate::base::clock::Clock;
 use crate::base::error::{Error, Result};
 use jiff::civil::{Date, DateTime};
+use jiff::fmt::rfc2822::DateTimePrinter;
 use jiff::fmt::temporal::{DateTimeParser, Pieces};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Unit, ZonedDateTime};
@@ -27,6 +28,13 @@ pub fn local_zone() -> String {
 #[must_use]
 pub fn from_unix_ms(unix_ms: i64) -> Option<String> {
     Timestamp::from_millisecond(unix_ms).ok().and_then(|at| show(&at.to_zoned_datetime(TimeZone::UTC)).ok())
+}
+
+/// A moment in nanoseconds since 1970 as HTTP writes dates, to the second; `None` for one that it cannot write.
+#[must_use]
+pub fn http_date(unix_ns: u128) -> Option<String> {
+    let at = Timestamp::from_second(i64::try_from(unix_ns / 1_000_000_000).ok()?).ok()?;
+    DateTimePrinter::new().timestamp_to_rfc9110_string(&at).ok()
 }
 
 /// The present moment, in `zone` or in UTC.

@@ -310,6 +310,18 @@ impl Dispatcher {
         let mut outcome = self.attempt(&call, parent, &snapshot);
         outcome.call = id;
         outcome.tool = std::mem::take(&mut call.tool);
+        self.tell(&call, &mut outcome, start);
+        outcome
+    }
+
+    /// Tells of a call of another form, which has no id yet.
+    pub(super) fn told(&self, call: &Call, outcome: &mut Outcome, start: Instant) {
+        outcome.call = self.id();
+        outcome.tool.clone_from(&call.tool);
+        self.tell(call, outcome, start);
+    }
+
+    fn tell(&self, call: &Call, outcome: &mut Outcome, start: Instant) {
         outcome.duration = start.elapsed();
         // Ids, counts and status: never arguments or results (promise 5).
         tracing::debug!(
@@ -325,14 +337,13 @@ impl Dispatcher {
             "call"
         );
         self.journal.record(&CallRecord {
-            outcome: &outcome,
+            outcome,
             arguments: &call.arguments,
             caller: &call.who.caller,
             door: call.who.door,
             chat: call.who.chat.as_deref(),
             private: call.who.private,
         });
-        outcome
     }
 
     fn attempt(self: &Arc<Self>, call: &Call, parent: Option<(&Arc<Ctx>, usize)>, snapshot: &Snapshot) -> Outcome {
@@ -349,25 +360,7 @@ impl Dispatcher {
         let plugin = tool.plugin();
         let depth = parent.map_or(0, |(ctx, _)| ctx.depth + 1);
         let scopes = self.scopes_of(&call.who);
-        let verdict = {
-            let grants = plugin.grants.load();
-            gate::decide(&gate::Request {
-                tool: &tool.spec,
-                plugin: &plugin.name,
-                category: &tool.category,
-                panicked: self.is_quarantined(plugin, tool.generation()),
-                gated_off: if tool.is_gated_off() { tool.gated_by.as_deref() } else { None },
-                allowed: call.who.allowed.as_deref(),
-                private: call.who.private,
-                allow_unflagged: self.options.allow_unflagged_in_private,
-                scopes: &scopes,
-                grants: &grants,
-                held: gate::Held::Everything,
-                depth,
-                reader: call.who.reader(),
-            })
-        };
-        if let Err(e) = verdict {
+        if let Err(e) = self.admit(call, tool, depth, &scopes) {
             return refuse(plugin.name.clone(), 0, e);
         }
         let arguments = match &call.arguments {
@@ -394,7 +387,28 @@ impl Dispatcher {
         }
     }
 
-    fn scopes_of(&self, who: &Who) -> Arc<ScopeValues> {
+    /// Asks the gate.
+    pub(super) fn admit(&self, call: &Call, tool: &LiveTool, depth: u8, scopes: &ScopeValues) -> Result<()> {
+        let plugin = tool.plugin();
+        let grants = plugin.grants.load();
+        gate::decide(&gate::Request {
+            tool: &tool.spec,
+            plugin: &plugin.name,
+            category: &tool.category,
+            panicked: self.is_quarantined(plugin, tool.generation()),
+            gated_off: if tool.is_gated_off() { tool.gated_by.as_deref() } else { None },
+            allowed: call.who.allowed.as_deref(),
+            private: call.who.private,
+            allow_unflagged: self.options.allow_unflagged_in_private,
+            scopes,
+            grants: &grants,
+            held: gate::Held::Everything,
+            depth,
+            reader: call.who.reader(),
+        })
+    }
+
+    pub(super) fn scopes_of(&self, who: &Who) -> Arc<ScopeValues> {
         let scopes = who.scopes.clone().unwrap_or_else(|| self.services.scopes.defaults());
         if who.private == scopes.is_private() {
             return scopes;
@@ -403,7 +417,7 @@ impl Dispatcher {
     }
 
     #[allow(clippy::too_many_arguments)] // one call's facts, all of them needed once
-    fn context(
+    pub(super) fn context(
         self: &Arc<Self>,
         call: &Call,
         parent: Option<(&Arc<Ctx>, usize)>,
@@ -454,38 +468,58 @@ impl Dispatcher {
         arguments: serde_json::Map<String, Value>,
     ) -> Outcome {
         let ctx = self.context(call, parent, tool, &unit.plugin, unit.budget, unit.imports.clone(), scopes);
+        let level = parent.map_or(0, |(_, level)| level);
+        let given = || self.positional(tool, unit, call, &ctx, arguments);
+        let Ran { done, diagnostic, is_stopped, operations, memory } =
+            self.evaluate(&ctx, unit, &tool.function, level, given, |value| {
+                let (value, given) = pictures::take(value);
+                let value = value::to_json(&value).map_err(|e| e.context("the result"))?;
+                Returned::of(&ctx, value, given)
+            });
+        let mut outcome = self.finish(&ctx, parent, tool, done, unit.result_chars);
+        if let (Some(error), Some(at)) = (&outcome.error, &diagnostic)
+            && (error.kind() == Kind::Internal || is_stopped || ctx.control.stopped() != control::Stop::No)
+        {
+            // The model reads which tool and what; the place is for whoever mends it.
+            let line = if at.line > 0 { format!(":{}", at.line) } else { String::new() };
+            outcome.text = format!("{} [{}{line}]", outcome.text, at.file);
+        }
+        outcome.diagnostic = diagnostic;
+        outcome.operations = operations;
+        outcome.memory = memory;
+        outcome
+    }
+
+    /// Runs one function of a script within its budgets, panics contained, and makes something of what it returned.
+    pub(super) fn evaluate<T>(
+        &self,
+        ctx: &Arc<Ctx>,
+        unit: &Unit,
+        function: &str,
+        level: usize,
+        given: impl FnOnce() -> Result<Vec<Dynamic>>,
+        make: impl FnOnce(Dynamic) -> Result<T>,
+    ) -> Ran<T> {
         let running = control::enter(ctx.control.clone());
         let called = catch_unwind(AssertUnwindSafe(|| -> Result<Result<Dynamic, Box<rhai::EvalAltResult>>> {
-            let mut positional = self.positional(tool, unit, call, &ctx, arguments)?;
-            Ok(program::invoke(
-                &self.engine,
-                &unit.program,
-                &ctx,
-                Invocation {
-                    function: &tool.function,
-                    this: None,
-                    arguments: &mut positional,
-                    level: parent.map_or(0, |(_, level)| level),
-                },
-            ))
+            let mut positional = given()?;
+            let call = Invocation { function, this: None, arguments: &mut positional, level };
+            Ok(program::invoke(&self.engine, &unit.program, ctx, call))
         }));
         let mut diagnostic = None;
         let mut is_stopped = false;
         let done = match called {
-            Ok(Ok(Ok(value))) => {
-                let (value, given) = pictures::take(value);
-                value::to_json(&value).map(|value| (value, given)).map_err(|e| e.context("the result"))
-            }
+            Ok(Ok(Ok(value))) => make(value),
             Ok(Ok(Err(fault))) => {
                 is_stopped = matches!(
                     fault.unwrap_inner(),
                     rhai::EvalAltResult::ErrorTerminated(..) | rhai::EvalAltResult::ErrorStackOverflow(..)
                 );
-                let mut fault = diagnostic::explain(fault, &unit.program.source.name, &ctx);
+                let mut fault = diagnostic::explain(fault, &unit.program.source.name, ctx);
                 let source = &unit.program.source;
                 if fault.diagnostic.line == 0
                     && fault.diagnostic.file == *source.name
-                    && let Some(called) = unit.program.functions.iter().find(|f| f.name == *tool.function)
+                    && let Some(called) = unit.program.functions.iter().find(|f| f.name == function)
                 {
                     // A failure without a place of its own is shown at the function that was called.
                     fault.diagnostic = fault.diagnostic.at(&source.text, called.line, called.column);
@@ -505,26 +539,12 @@ impl Dispatcher {
             Ok(Err(e)) => Err(e),
             Err(_) => Err(self.panicked(&unit.plugin, unit.generation)),
         };
-        let done = done.and_then(|(value, given)| Returned::of(&ctx, value, given));
         // A value that was converted after the flag went up still counts as stopped.
         let done = match ctx.control.stopped() {
             control::Stop::No => done,
             _ => Err(ctx.control.error()),
         };
-        let (operations, memory) = (running.operations(), running.peak_bytes());
-        drop(running);
-        let mut outcome = self.finish(&ctx, parent, tool, done, unit.result_chars);
-        if let (Some(error), Some(at)) = (&outcome.error, &diagnostic)
-            && (error.kind() == Kind::Internal || is_stopped || ctx.control.stopped() != control::Stop::No)
-        {
-            // The model reads which tool and what; the place is for whoever mends it.
-            let line = if at.line > 0 { format!(":{}", at.line) } else { String::new() };
-            outcome.text = format!("{} [{}{line}]", outcome.text, at.file);
-        }
-        outcome.diagnostic = diagnostic;
-        outcome.operations = operations;
-        outcome.memory = memory;
-        outcome
+        Ran { done, diagnostic, is_stopped, operations: running.operations(), memory: running.peak_bytes() }
     }
 
     fn positional(
@@ -661,7 +681,7 @@ impl Dispatcher {
     }
 
     /// What a script throws is shaped as what it returns: short, without raw base64, the rest behind a handle.
-    fn tame(&self, e: Error) -> Error {
+    pub(super) fn tame(&self, e: Error) -> Error {
         let shape = |text: &str| {
             let plain = Spec::new("failure", "", Value::Null);
             result::shape(Value::String(text.to_owned()), &plain, FAILURE_CHARS, &self.handles).text
@@ -714,6 +734,16 @@ impl NestedCalls for Dispatcher {
     }
 }
 
+/// What came of running a function.
+pub(super) struct Ran<T> {
+    pub(super) done: Result<T>,
+    pub(super) diagnostic: Option<Diagnostic>,
+    /// Whether the script was ended from outside.
+    is_stopped: bool,
+    pub(super) operations: u64,
+    pub(super) memory: u64,
+}
+
 /// What a tool returned: its value, and the pictures that came with its text.
 struct Returned {
     value: Value,
@@ -740,7 +770,7 @@ impl Returned {
 }
 
 /// How a call ended, without what is told of every call: its id, its tool, its time.
-fn ended(plugin: Arc<str>, generation: u64, done: Result<String>) -> Outcome {
+pub(super) fn ended(plugin: Arc<str>, generation: u64, done: Result<String>) -> Outcome {
     let (text, error) = match done {
         Ok(text) => (text, None),
         Err(e) => (result::failure_text(&e), Some(e)),

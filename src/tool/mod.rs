@@ -15,6 +15,7 @@ pub mod port;
 pub mod registry;
 mod reject;
 pub mod result;
+pub mod route;
 pub mod schema;
 pub mod spec;
 pub mod tokens;

@@ -4,6 +4,7 @@
 use super::doc::ParamPlan;
 pub use super::gate::Absence;
 use super::names;
+use super::route::LiveRoute;
 use super::spec::Spec;
 use crate::base::error::{Error, Result};
 use crate::script::control::Budget;
@@ -206,6 +207,7 @@ pub struct Snapshot {
     /// Per plugin in load order: its rank, and its tools in source order.
     plugins: BTreeMap<(u32, Arc<str>), ToolsOfOne>,
     ranks: HashMap<Arc<str>, u32>,
+    routes: HashMap<Arc<str>, Arc<[Arc<LiveRoute>]>>,
     /// Plugins without callable tools, and why.
     pub absent: BTreeMap<Arc<str>, Absence>,
 }
@@ -226,6 +228,12 @@ impl Snapshot {
     #[must_use]
     pub fn of_plugin(&self, plugin: &str) -> &[Arc<LiveTool>] {
         self.ranks.get(plugin).and_then(|rank| self.plugins.get(&(*rank, plugin.into()))).map_or(&[], |tools| &**tools)
+    }
+
+    /// Routes of one plugin.
+    #[must_use]
+    pub fn routes_of(&self, plugin: &str) -> &[Arc<LiveRoute>] {
+        self.routes.get(plugin).map_or(&[], |routes| &**routes)
     }
 
     /// How many tools there are.
@@ -278,8 +286,18 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Takes a plugin's tools out. Only names that are really its own go.
+    /// Puts a plugin's routes in place of those it had. They go with its tools.
+    pub fn put_routes(&mut self, plugin: &Arc<str>, routes: Vec<Arc<LiveRoute>>) {
+        if routes.is_empty() {
+            self.routes.remove(plugin);
+        } else {
+            self.routes.insert(plugin.clone(), routes.into());
+        }
+    }
+
+    /// Takes a plugin's tools and routes out. Only names that are really its own go.
     pub fn remove(&mut self, plugin: &Arc<str>) {
+        self.routes.remove(plugin);
         let Some(rank) = self.ranks.remove(plugin) else { return };
         for tool in self.plugins.remove(&(rank, plugin.clone())).iter().flat_map(|t| t.iter()) {
             self.tools.remove(tool.spec.name.as_str());

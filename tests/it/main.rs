@@ -19,6 +19,7 @@ mod pictures;
 mod proxied;
 mod reference;
 mod reload;
+mod routes;
 mod rows;
 mod servers;
 mod shell;

@@ -20,6 +20,10 @@ impl Reply {
             self.head.lines().find_map(|line| line.split_once(':').filter(|(key, _)| key.eq_ignore_ascii_case(name)));
         found.map(|(_, value)| value.trim())
     }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
 }
 
 /// Asks with the token.

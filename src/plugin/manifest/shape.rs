@@ -111,10 +111,11 @@ pub(super) struct CapabilitiesShape {
     /// Paths under `user/` that an uninstall removes too: only the plugin's own.
     #[serde(default)]
     pub cleanup_paths: Vec<String>,
+    /// Routes under `/api/plugin/<name>/`.
+    #[serde(default)]
+    pub routes: Vec<RouteShape>,
     /// Kinds of agents.
     pub agents: Option<Value>,
-    /// Routes under `/api/plugin/<name>/`.
-    pub routes: Option<Value>,
     /// Functions that run before or after what the host does.
     pub hooks: Option<Value>,
     /// Functions that run by the clock.
@@ -123,6 +124,25 @@ pub(super) struct CapabilitiesShape {
     pub daemon: Option<Value>,
     /// Pages of the plugin.
     pub web: Option<Value>,
+}
+
+/// A route and the function that answers it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Route")]
+pub(super) struct RouteShape {
+    /// `GET`, `POST`, `PUT` or `DELETE`; `GET` unless given.
+    #[schemars(regex(pattern = r"^(GET|POST|PUT|DELETE)$"))]
+    pub method: Option<String>,
+    /// The path behind the plugin's name, such as `song/{id}`; a parameter stands for one segment.
+    pub path: String,
+    /// File and function, such as `routes/songs.rhai:serve`; the function `handle` where only a file is named.
+    #[schemars(regex(pattern = r"^[^:]+\.rhai(:[A-Za-z_][A-Za-z0-9_]*)?$"))]
+    pub handler: String,
+    /// Whether it gives out media, which players ask for in many pieces.
+    #[serde(default)]
+    #[allow(dead_code, reason = "there is no limit of requests yet that it would be free of")]
+    pub media: bool,
 }
 
 /// A data partition key with a value for each chat.

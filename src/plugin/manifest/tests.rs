@@ -117,7 +117,7 @@ fn everything_that_a_manifest_can_say_is_read() {
         [("weather", "Weather account", Some("default")), ("radar", "radar", None), ("home", "home", Some("mine"))]
     );
     assert_eq!(c.cleanup_paths, ["user/plugin_state/weather-cache", "user/plugin_state/weather_log.db"]);
-    assert_eq!(c.inactive, ["agents", "routes", "voice_commands"], "what is empty brings nothing");
+    assert_eq!(c.inactive, ["agents", "voice_commands"], "what is empty brings nothing");
     assert_eq!(c.later["agents"][0]["names"][2], "Stratus");
     let budget = m.limits.budget();
     assert_eq!((budget.deadline.as_secs(), budget.operations, budget.memory), (60, 1_000_000, 32 << 20));
