@@ -9,6 +9,7 @@ use super::pictures;
 use super::registry::{Code, Form, LiveTool, Snapshot, Unit};
 use super::result::{self, Handles, Shaped};
 use super::spec::Spec;
+pub use super::who::Who;
 use crate::base::error::{Error, Kind, Result};
 use crate::script::control::{self, Budget, Control};
 use crate::script::ctx::{Ctx, NestedCalls, NoSink, Phase, PluginCtx, Sink};
@@ -25,7 +26,7 @@ use crate::service::secret::Redactor;
 use arc_swap::ArcSwap;
 use rhai::{Dynamic, Engine, Map};
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,49 +36,6 @@ use std::time::{Duration, Instant};
 const PANICS: u32 = 3;
 /// Most characters of a failure's message or hint. Less than what counts as raw base64, so that none of it gets through.
 const FAILURE_CHARS: usize = 4000;
-
-/// Who calls, and from where.
-#[derive(Clone)]
-pub struct Who {
-    /// Name of the caller: `owner`, an MCP client's name, a tool.
-    pub caller: Arc<str>,
-    /// The door: `cli`, `mcp`, `http`, `library`, `tool`, `test`.
-    pub door: &'static str,
-    /// The chat the call belongs to.
-    pub chat: Option<Arc<str>>,
-    /// Whether that chat is private.
-    pub private: bool,
-    /// Values of its scopes; the registered defaults where there is no chat that sets them.
-    pub scopes: Option<Arc<ScopeValues>>,
-    /// The names that were offered, where only those may be called.
-    pub allowed: Option<Arc<BTreeSet<String>>>,
-}
-
-impl Who {
-    /// The owner of the installation, calling through `door`, in no chat.
-    #[must_use]
-    pub fn owner(door: &'static str) -> Who {
-        Who { caller: "owner".into(), door, chat: None, private: false, scopes: None, allowed: None }
-    }
-
-    /// Whoever embeds the library: the owner, in no chat.
-    #[must_use]
-    pub fn anyone() -> Who {
-        Who::owner("library")
-    }
-
-    /// Who reads what this caller is told: at the command line a person, elsewhere a model or a program.
-    fn reader(&self) -> gate::Reader {
-        if self.door == "cli" { gate::Reader::Person } else { gate::Reader::Model }
-    }
-
-    /// The same caller, in a chat.
-    #[must_use]
-    pub fn in_chat(mut self, chat: &str) -> Who {
-        self.chat = Some(chat.into());
-        self
-    }
-}
 
 /// What a tool is given.
 pub enum Arguments {

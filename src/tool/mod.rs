@@ -20,3 +20,4 @@ pub mod schema;
 pub mod spec;
 pub mod tokens;
 pub mod toolset;
+pub mod who;
