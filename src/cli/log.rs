@@ -2,7 +2,10 @@
 //! could hold an address or a body, and ours hold ids, counts and status.
 
 use super::context::Stop;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{fmt, registry};
 
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
@@ -16,8 +19,8 @@ pub fn start(option: Option<&str>) -> Result<(), Stop> {
     let wanted = option.map(str::to_owned).or(from_env).filter(|w| !w.trim().is_empty());
     let Some(wanted) = wanted else {
         // Nobody asked for a log, but a file that had to be set aside is something to know.
-        let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).without_time().with_target(false);
-        let _ = lines.with_env_filter(EnvFilter::new("lapidary=warn")).try_init();
+        let lines = fmt::layer().with_writer(std::io::stderr).without_time().with_target(false);
+        let _ = registry().with(lines).with(ours(LevelFilter::WARN)).try_init();
         return Ok(());
     };
     let (level, is_json) = parse(&wanted).ok_or_else(|| {
@@ -26,11 +29,20 @@ pub fn start(option: Option<&str>) -> Result<(), Stop> {
             format!("one of {}, with `,json` behind it for JSON lines", LEVELS.join(", ")),
         )
     })?;
-    let filter = EnvFilter::new(format!("lapidary={level}"));
-    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
+    let lines = fmt::layer().with_writer(std::io::stderr);
+    let ours = ours(level.parse().unwrap_or(LevelFilter::INFO));
     // A second start in one process, as tests do, keeps the first.
-    let _ = if is_json { lines.json().try_init() } else { lines.try_init() };
+    let _ = if is_json {
+        registry().with(lines.json()).with(ours).try_init()
+    } else {
+        registry().with(lines).with(ours).try_init()
+    };
     Ok(())
+}
+
+/// Lets our own lines through, from `level` on.
+fn ours(level: LevelFilter) -> Targets {
+    Targets::new().with_target("lapidary", level)
 }
 
 fn parse(text: &str) -> Option<(&'static str, bool)> {
