@@ -65,6 +65,8 @@ impl Reach {
 pub struct Declared {
     words: BTreeSet<Permission>,
     hosts: Reach,
+    /// The hosts that are listed by name, also where `hosts` is any.
+    named_hosts: BTreeSet<String>,
     secrets: Reach,
 }
 
@@ -100,7 +102,12 @@ impl Declared {
 
     fn add(&mut self, permission: Permission, reach: Reach) {
         match permission {
-            Permission::ExternalHttp => self.hosts = std::mem::take(&mut self.hosts).union(reach),
+            Permission::ExternalHttp => {
+                if let Reach::Listed(names) = &reach {
+                    self.named_hosts.extend(names.iter().cloned());
+                }
+                self.hosts = std::mem::take(&mut self.hosts).union(reach);
+            }
             Permission::UseSecrets => self.secrets = std::mem::take(&mut self.secrets).union(reach),
             word => {
                 self.words.insert(word);
@@ -113,6 +120,7 @@ impl Declared {
     pub fn merge(mut self, other: Declared) -> Declared {
         self.words.extend(other.words);
         self.hosts = self.hosts.union(other.hosts);
+        self.named_hosts.extend(other.named_hosts);
         self.secrets = self.secrets.union(other.secrets);
         self
     }
@@ -134,16 +142,25 @@ impl Declared {
         Permission::ALL.iter().copied().filter(asked).collect()
     }
 
-    /// What is asked for as people read it: `READ_NOTES`, `EXTERNAL_HTTP=api.example.org`.
+    /// What is asked for as people read it: `READ_NOTES`, `EXTERNAL_HTTP=api.example.org`. A list of hosts beside any host is
+    /// a word of its own.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
-        let shown = |p: Permission| match (p, &self.hosts, &self.secrets) {
-            (Permission::ExternalHttp, Reach::Listed(names), _) | (Permission::UseSecrets, _, Reach::Listed(names)) => {
-                format!("{p}={}", names.iter().map(String::as_str).collect::<Vec<_>>().join(","))
-            }
-            _ => p.to_string(),
+        let listed = |p: Permission, names: &BTreeSet<String>| {
+            format!("{p}={}", names.iter().map(String::as_str).collect::<Vec<_>>().join(","))
         };
-        self.permissions().into_iter().map(shown).collect()
+        let shown = |p: Permission| match p {
+            Permission::ExternalHttp => {
+                let named = (!self.named_hosts.is_empty()).then(|| listed(p, &self.named_hosts));
+                named.into_iter().chain((self.hosts == Reach::Any).then(|| p.to_string())).collect()
+            }
+            Permission::UseSecrets => match &self.secrets {
+                Reach::Listed(names) => vec![listed(p, names)],
+                _ => vec![p.to_string()],
+            },
+            _ => vec![p.to_string()],
+        };
+        self.permissions().into_iter().flat_map(shown).collect()
     }
 
     /// How far `EXTERNAL_HTTP` is asked for.
@@ -405,7 +422,8 @@ pub fn missing(declared: &Declared, grants: &Grants) -> Vec<Missing> {
 }
 
 /// The rule for what a plugin that the owner put there, or that is shipped, holds: only what it declares; of that the harmless
-/// powers and the listed hosts at once, and the rest where the owner granted it. What the owner revoked it does not hold.
+/// powers and the listed hosts at once, also where any host is asked for beside them, and the rest where the owner granted it.
+/// What the owner revoked it does not hold.
 #[must_use]
 pub fn effective(record: &Record, declared: &Declared) -> Grants {
     let granted = |p: Permission| record.granted.contains(p.as_str());
@@ -416,7 +434,7 @@ pub fn effective(record: &Record, declared: &Declared) -> Grants {
         Reach::None => Reach::None,
         Reach::Listed(hosts) => Reach::Listed(hosts.clone()),
         Reach::Any if granted(Permission::ExternalHttp) => Reach::Any,
-        Reach::Any => Reach::of(record.hosts.clone()),
+        Reach::Any => Reach::of(record.hosts.union(&declared.named_hosts).cloned().collect()),
     };
     let owner_hosts = if granted(Permission::ExternalHttp) { Reach::Any } else { Reach::of(record.hosts.clone()) };
     let secrets = match &declared.secrets {
@@ -564,7 +582,13 @@ mod tests {
                 &[],
                 &["EXTERNAL_HTTP=a.example"],
             ),
-            (json!([{"EXTERNAL_HTTP": ["a.example"]}, "EXTERNAL_HTTP"]), json!({}), &[], &["EXTERNAL_HTTP"]),
+            (json!([{"EXTERNAL_HTTP": ["a.example"]}, "EXTERNAL_HTTP"]), json!({}), &["EXTERNAL_HTTP"], &[]),
+            (
+                json!([{"EXTERNAL_HTTP": ["a.example"]}, "EXTERNAL_HTTP"]),
+                json!({"denied": ["EXTERNAL_HTTP"]}),
+                &[],
+                &["EXTERNAL_HTTP"],
+            ),
             (json!(["READ_NOTES"]), json!({"granted": ["A_WORD_OF_TOMORROW"]}), &["READ_NOTES"], &[]),
         ];
         for (asked, record, held, open) in rows {
@@ -589,6 +613,25 @@ mod tests {
         let grants = effective(&record, &declared(json!([{"EXTERNAL_HTTP": ["a.example"]}, {"USE_SECRETS": ["git"]}])));
         assert!(grants.allows_host("a.example") && !grants.allows_host("b.example"));
         assert!(grants.allows_secret("git") && !grants.allows_secret("x"));
+    }
+
+    #[test]
+    fn hosts_listed_beside_any_host_are_held_at_once_and_others_where_they_are_granted() {
+        let asked = declared(json!([{"EXTERNAL_HTTP": ["a.example"]}])).merge(declared(json!(["EXTERNAL_HTTP"])));
+        assert_eq!(asked.words(), ["EXTERNAL_HTTP=a.example", "EXTERNAL_HTTP"]);
+        let rows = [
+            (json!({}), [true, false, false]),
+            (json!({"hosts": ["b.example"]}), [true, true, false]),
+            (json!({"granted": ["EXTERNAL_HTTP"]}), [true, true, true]),
+            (json!({"hosts": ["b.example"], "denied": ["EXTERNAL_HTTP"]}), [false, false, false]),
+        ];
+        for (record, expected) in rows {
+            let grants = effective(&serde_json::from_value(record.clone()).unwrap(), &asked);
+            let held = ["a.example", "b.example", "c.example"].map(|host| grants.allows_host(host));
+            assert_eq!(held, expected, "{record}");
+        }
+        // The plugin's own list is not the owner's word.
+        assert!(!effective(&Record::default(), &asked).owner_allows_host("a.example"));
     }
 
     #[test]
