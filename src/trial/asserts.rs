@@ -1,4 +1,4 @@
-//! What test scripts have beyond a tool's own language: assertions, the clock's hands, a setting. Only their engine has it, so
+//! What test scripts have beyond a tool's own language: assertions, the clock's hands, a setting, a folder. Only their engine has it, so
 //! that a tool which leans on it fails in its test as it would in life.
 
 use crate::base::error::{Error, Kind, Result};
@@ -14,12 +14,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Most characters of a value in a message.
 const SHOWN: usize = 400;
 
-/// Stores a setting of the plugin under test.
-pub type SetSetting = Box<dyn Fn(&str, Value) -> Result<()> + Send + Sync>;
+/// What a test may turn in its world.
+pub struct Hands {
+    /// Stores a setting of the plugin under test.
+    pub set_setting: Box<dyn Fn(&str, Value) -> Result<()> + Send + Sync>,
+    /// Makes an empty folder and grants it to whom the test stands for, under this name.
+    pub grant_folder: Box<dyn Fn(&str) -> Result<()> + Send + Sync>,
+}
 
 /// Ways from the shared engine into the world whose test is running, found by the call's own services.
 #[derive(Clone, Default)]
-pub struct Doors(Arc<Mutex<HashMap<usize, Arc<SetSetting>>>>);
+pub struct Doors(Arc<Mutex<HashMap<usize, Arc<Hands>>>>);
 
 /// Keeps a door open while it lives.
 pub struct Open {
@@ -33,14 +38,15 @@ fn key(ctx: &Ctx) -> usize {
 
 impl Doors {
     /// Opens the way to a world for the scripts of this context.
-    pub fn open(&self, ctx: &Ctx, set: SetSetting) -> Open {
+    pub fn open(&self, ctx: &Ctx, hands: Hands) -> Open {
         let key = key(ctx);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::new(set));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::new(hands));
         Open { doors: self.clone(), key }
     }
 
-    fn of(&self, ctx: &Ctx) -> Option<Arc<SetSetting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key(ctx)).cloned()
+    fn of(&self, ctx: &Ctx) -> Result<Arc<Hands>> {
+        let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(&key(ctx)).cloned().ok_or_else(|| Error::internal("this world has ended"))
     }
 }
 
@@ -85,8 +91,13 @@ fn register_world(engine: &mut Engine, doors: &Doors) {
     let settings = doors.clone();
     engine.register_fn("settings_set", move |call: NativeCallContext, key: &str, to: Dynamic| -> Res<()> {
         let ctx = ctx::live(&call)?;
-        let set = settings.of(&ctx).ok_or_else(|| ctx::raise(&call, &Error::internal("this world has ended")))?;
-        value::to_json(&to).and_then(|to| set(key, to)).or_raise(&call)
+        let hands = settings.of(&ctx).or_raise(&call)?;
+        value::to_json(&to).and_then(|to| (hands.set_setting)(key, to)).or_raise(&call)
+    });
+    let folders = doors.clone();
+    engine.register_fn("grant_folder", move |call: NativeCallContext, name: &str| -> Res<()> {
+        let ctx = ctx::live(&call)?;
+        folders.of(&ctx).and_then(|hands| (hands.grant_folder)(name)).or_raise(&call)
     });
     engine.register_fn("advance", |call: NativeCallContext, seconds: i64| advance(&call, seconds as f64));
     engine.register_fn("advance", |call: NativeCallContext, seconds: f64| advance(&call, seconds));

@@ -7,7 +7,7 @@ use super::recipe::{Recipe, TempRoot, TestFile};
 use super::script::Loaded;
 use crate::app::{Host, Shipped, Watching};
 use crate::base::clock::Clock;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, io};
 use crate::plugin::discover::{Embedded, Found, Location, Origin};
 use crate::plugin::load::Generation;
 use crate::plugin::read::Shelf;
@@ -23,6 +23,7 @@ use crate::tool::dispatch::{Arguments, Call, Dispatcher, Outcome, Who};
 use arc_swap::ArcSwap;
 use rhai::Engine;
 use serde_json::{Map, Value};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the worlds of one run share: it holds nothing of any test.
@@ -180,7 +181,13 @@ impl World {
     pub(super) fn open_doors(&self, ctx: &Arc<Ctx>) -> asserts::Open {
         let host = self.host.clone();
         let name = self.generation.as_ref().map(|g| g.name().clone());
-        self.doors.open(ctx, Box::new(move |key, value| set(&host, name.as_deref(), key, value)))
+        let set_setting = {
+            let (host, name) = (host.clone(), name.clone());
+            Box::new(move |key: &str, value| set(&host, name.as_deref(), key, value))
+        };
+        let below = self.root.path().join("granted");
+        let grant_folder = Box::new(move |folder: &str| grant_folder(&host, name.as_deref(), &below, folder));
+        self.doors.open(ctx, asserts::Hands { set_setting, grant_folder })
     }
 
     /// How test scripts reach tools.
@@ -285,12 +292,26 @@ fn give(host: &Host, name: &str, declared: &Declared) -> Result<()> {
     Ok(())
 }
 
+/// An empty folder of the world, granted under a name.
+fn grant_folder(host: &Host, plugin: Option<&str>, below: &Path, name: &str) -> Result<()> {
+    let plugin = plugin.ok_or_else(|| alone("is granted no folder"))?;
+    let at = below.join(name);
+    for grant in Grant::parse(&format!("folder:{name}={}", at.display()))? {
+        std::fs::create_dir_all(&at).map_err(|e| io("cannot make the folder", &e))?;
+        host.services().grants.grant(plugin, &grant)?;
+    }
+    host.plugins().grants_changed();
+    Ok(())
+}
+
+fn alone(what: &str) -> Error {
+    Error::not_found(format!("a script without a plugin {what}"))
+        .hint("put the test into the tests/ folder of a plugin")
+}
+
 /// A setting, through the same transaction as every door.
 fn set(host: &Host, plugin: Option<&str>, key: &str, value: Value) -> Result<()> {
-    let plugin = plugin.ok_or_else(|| {
-        Error::not_found("a script without a plugin has no settings")
-            .hint("put the test into the tests/ folder of a plugin")
-    })?;
+    let plugin = plugin.ok_or_else(|| alone("has no settings"))?;
     let mut patch = Map::new();
     patch.insert(key.to_owned(), value);
     host.plugins().tune(plugin, &Change::Patch(patch), Mode::Commit, None).map(|_| ())

@@ -57,6 +57,15 @@ fn test_what_is_thrown_can_be_looked_at() {
     assert_throws(|| throw failure(#{ code: "conflict", message: "x" }), "conflict");
     assert_ne(assert_throws(|| 1 / 0).message, "");
 }
+fn test_a_folder_is_granted_and_empty() {
+    assert_throws(|| files::root("pictures"), "permission_denied");
+    grant_folder("pictures");
+    let pictures = files::root("pictures");
+    assert_eq(pictures.list(), []);
+    pictures.write_text("a/b.txt", "hi");
+    assert_eq(pictures.list("a").map(|entry| entry.name), ["b.txt"]);
+    assert_throws(|| grant_folder("../pictures"), "invalid_arguments");
+}
 fn test_nothing_leaves_this_machine() { assert_throws(|| tools::run("far_away", #{}), "upstream_unavailable"); }
 "#;
 
@@ -76,13 +85,13 @@ fn each_test_and_each_example_has_a_world_of_its_own() {
     sh.write("user/tools/cellar.rhai", CELLAR);
     sh.write("user/tools/tests/cellar.rhai", TESTS);
     let report = run(&sh, &[], 0);
-    assert_eq!((&report["passed"], &report["failed"]), (&json!(8), &json!(0)), "{report:#}");
+    assert_eq!((&report["passed"], &report["failed"]), (&json!(9), &json!(0)), "{report:#}");
     let first = &report["tests"][0];
     assert_eq!((&first["plugin"], &first["file"]), (&json!("cellar"), &json!("user/tools/cellar.rhai")));
     assert_eq!(report["tests"][2]["file"], "user/tools/tests/cellar.rhai");
     let text = sh.run(&["test"]).ends(0);
     assert!(
-        text.out.contains("  ok      test_a_world_is_fresh\n") && text.out.ends_with("\n8 passed, 0 failed\n"),
+        text.out.contains("  ok      test_a_world_is_fresh\n") && text.out.ends_with("\n9 passed, 0 failed\n"),
         "{text:?}"
     );
     assert!(!sh.path("user/plugin_state/cellar.json").exists(), "a test leaves nothing in the root");
@@ -216,7 +225,7 @@ fn a_plugin_that_it_requires_is_there_in_its_tests() {
 fn a_script_in_a_tests_folder_may_stand_for_itself() {
     let sh = Shell::new();
     let outside = Shell::new();
-    outside.write("tests/alone.rhai", "const PERMISSIONS = [\"EXTERNAL_HTTP\"];\nfn test_state() { state::save(\"a\", 1); assert_eq(state::get(\"a\", 0), 1); }\nfn test_shipped() { assert(tools::run(\"roll_dice\", #{}).starts_with(\"rolled\"), \"the shipped plugins are there\"); }\nfn test_settings() { assert_throws(|| settings_set(\"a\", 1), \"not_found\"); }\n");
+    outside.write("tests/alone.rhai", "const PERMISSIONS = [\"EXTERNAL_HTTP\"];\nfn test_state() { state::save(\"a\", 1); assert_eq(state::get(\"a\", 0), 1); }\nfn test_shipped() { assert(tools::run(\"roll_dice\", #{}).starts_with(\"rolled\"), \"the shipped plugins are there\"); }\nfn test_settings() { assert_throws(|| settings_set(\"a\", 1), \"not_found\"); assert_throws(|| grant_folder(\"a\"), \"not_found\"); }\n");
     let path = outside.path("tests/alone.rhai");
     let report = run(&sh, &[path.to_str().unwrap()], 0);
     assert_eq!((&report["passed"], &report["tests"][0]["plugin"]), (&json!(3), &json!("")));
