@@ -14,12 +14,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Most characters of a value in a message.
 const SHOWN: usize = 400;
 
+/// Stores a setting of the plugin under test.
+pub type SetSetting = Box<dyn Fn(&str, Value) -> Result<()> + Send + Sync>;
+/// Makes an empty folder and grants it to the plugin under test, under this name.
+pub type GrantFolder = Box<dyn Fn(&str) -> Result<()> + Send + Sync>;
+
 /// What a test may turn in its world.
 pub struct Hands {
-    /// Stores a setting of the plugin under test.
-    pub set_setting: Box<dyn Fn(&str, Value) -> Result<()> + Send + Sync>,
-    /// Makes an empty folder and grants it to whom the test stands for, under this name.
-    pub grant_folder: Box<dyn Fn(&str) -> Result<()> + Send + Sync>,
+    /// A setting.
+    pub set_setting: SetSetting,
+    /// A folder.
+    pub grant_folder: GrantFolder,
 }
 
 /// Ways from the shared engine into the world whose test is running, found by the call's own services.

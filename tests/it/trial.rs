@@ -286,7 +286,7 @@ fn check_looks_at_anything_that_is_a_script() {
         ("user/tools/cellar.rhai", 0, "ok      user/tools/cellar.rhai"),
         ("cellar", 0, "ok"),
         ("user/tools", 0, "user/tools/cellar.rhai"),
-        ("user/tools/tests/cellar.rhai", 0, "6 tests"),
+        ("user/tools/tests/cellar.rhai", 0, "7 tests"),
         ("user/plugins/tea", 0, "1 tool: steep"),
         ("user/plugins/tea/tools/tea.rhai", 0, "user/plugins/tea"),
         ("user/plugins/tea/plugin.json", 0, "user/plugins/tea"),
