@@ -282,6 +282,8 @@ pub struct Grants {
     pub(super) owner_hosts: Reach,
     pub(super) secrets: Reach,
     pub(super) folders: BTreeMap<String, PathBuf>,
+    /// What is declared and not held.
+    pub(super) lacking: Vec<Missing>,
 }
 
 impl Grants {
@@ -342,7 +344,14 @@ impl Grants {
         if self.allows(&permission) {
             return Ok(());
         }
-        Err(Missing { permission, names: Vec::new() }.error(plugin))
+        Err(self.lack(permission).error(plugin))
+    }
+
+    /// What has to be granted for a permission that is not held: the names that are declared, where names are.
+    #[must_use]
+    pub fn lack(&self, permission: Permission) -> Missing {
+        let declared = self.lacking.iter().find(|missing| missing.permission == permission);
+        declared.cloned().unwrap_or(Missing { permission, names: Vec::new() })
     }
 }
 
@@ -444,7 +453,10 @@ pub fn effective(record: &Record, declared: &Declared) -> Grants {
         Reach::Listed(names) => Reach::of(names.intersection(&record.secrets).cloned().collect()),
         Reach::Any => Reach::of(record.secrets.clone()),
     };
-    Grants { words, hosts, owner_hosts, secrets, folders: record.folders.clone() }
+    let folders = record.folders.clone();
+    let mut grants = Grants { words, hosts, owner_hosts, secrets, folders, lacking: Vec::new() };
+    grants.lacking = missing(declared, &grants);
+    grants
 }
 
 #[cfg(test)]

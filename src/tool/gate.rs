@@ -172,14 +172,11 @@ fn privacy(request: &Request<'_>) -> Verdict {
 fn permissions(request: &Request<'_>) -> Verdict {
     let declared = &request.tool.permissions;
     let plugin = request.plugin;
-    let missing: Vec<Permission> = declared.iter().copied().filter(|p| !request.grants.allows(p)).collect();
+    let missing: Vec<Missing> =
+        declared.iter().filter(|p| !request.grants.allows(p)).map(|p| request.grants.lack(*p)).collect();
     match missing.as_slice() {
         [] => {}
-        [one] => {
-            return Err(Missing { permission: *one, names: Vec::new() }
-                .error(plugin)
-                .context(format!("`{}`", request.tool.name)));
-        }
+        [one] => return Err(one.error(plugin).context(format!("`{}`", request.tool.name))),
         several => {
             let words: Vec<String> = several.iter().map(|p| format!("`{p}`")).collect();
             let commands: Vec<String> = several.iter().map(|p| format!("lapidary grant {plugin} {p}")).collect();
@@ -388,6 +385,11 @@ mod tests {
         let one = spec(Locality::Local, &[Permission::RunCommands]);
         let e = decide(&request(&one, &scopes, &Grants::default())).unwrap_err();
         assert!(e.to_string().contains("lapidary grant dice RUN_COMMANDS"), "{e}");
+        // Where the plugin names credentials, no more than those.
+        let declared = Declared::parse(&json!([{"USE_SECRETS": ["weather", "tides"]}])).unwrap();
+        let key = spec(Locality::Local, &[Permission::UseSecrets]);
+        let e = decide(&request(&key, &scopes, &effective(&Record::default(), &declared))).unwrap_err();
+        assert!(e.to_string().contains("lapidary grant dice USE_SECRETS=tides,weather"), "{e}");
         let two = spec(Locality::Local, &[Permission::RunCommands, Permission::Spend]);
         let e = decide(&request(&two, &scopes, &Grants::default())).unwrap_err();
         assert!(e.to_string().contains("lapidary grant dice RUN_COMMANDS; lapidary grant dice SPEND"), "{e}");
