@@ -23,6 +23,7 @@ mod routes;
 mod rows;
 mod servers;
 mod shell;
+mod shown;
 mod stock;
 mod trial;
 mod world;

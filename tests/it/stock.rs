@@ -20,12 +20,19 @@ fn calls() -> Vec<(&'static str, &'static str, Value, &'static str)> {
         ("clock", "clock_difference", json!({"start": "2026-01-01", "end": "2026-01-03 01:00"}), "2 days and 1 hour"),
         ("convert", "convert_units", json!({"quantity": "5 km", "to": "miles", "digits": 3}), "5 km = 3.11 miles"),
         ("dice", "roll_dice", json!({"sides": 20, "count": 2}), "rolled "),
+        ("recorder", "recorder_list", json!({}), "there are no takes"),
+        ("recorder", "recorder_play", json!({"notes": "C4 E4 G4:2", "title": "Rise"}), "take 1-rise: 3 notes, 2.0 s"),
+        ("recorder", "recorder_delete", json!({"name": "1-rise"}), "deleted '1-rise'"),
         ("pad", "pad_list", json!({}), "the pad is empty"),
         ("pad", "pad_write", json!({"name": "Tea", "text": "no sugar"}), "wrote 'tea'"),
         ("pad", "pad_read", json!({"name": "tea"}), "no sugar"),
         ("pad", "pad_delete", json!({"name": "tea"}), "deleted 'tea'"),
     ]
 }
+
+/// Tools that want a folder, a key or the network first: their own tests call them.
+const ELSEWHERE: [&str; 7] =
+    ["album_list", "album_open", "album_show", "find_pictures", "view_picture", "weather_forecast", "weather_now"];
 
 fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -45,13 +52,18 @@ fn every_shipped_plugin_loads_without_a_word_of_complaint() {
         assert_eq!(status.status, "live 1", "{name}");
         let complaints: Vec<String> = status.diagnostics.iter().chain(&status.warnings).map(|d| d.render()).collect();
         assert!(complaints.is_empty(), "{name}:\n{}", complaints.join("\n"));
-        assert!(status.quarantined.is_empty() && status.missing_permissions.is_empty(), "{name}: {status:?}");
+        assert!(status.quarantined.is_empty(), "{name}: {status:?}");
         assert!(
             !status.tools.is_empty() && !status.description.is_empty() && status.version.is_some(),
             "{name}: {status:?}"
         );
         let home = project("scripts").join(&*name);
-        assert!(home.join("README.md").is_file(), "{name} has no README.md");
+        let readme = fs::read_to_string(home.join("README.md")).unwrap_or_default();
+        assert!(!readme.is_empty(), "{name} has no README.md");
+        // What its owner has to allow first is said there, as it is typed.
+        for missing in &status.missing_permissions {
+            assert!(readme.contains(&format!("lapidary grant {name} {missing}")), "{name} does not tell of {missing}");
+        }
         assert!(fs::read_dir(home.join("tests")).is_ok_and(|files| files.count() > 0), "{name} has no tests");
     }
     assert!(w.host.plugins().notices().is_empty(), "{:?}", w.host.plugins().notices());
@@ -98,6 +110,7 @@ fn every_shipped_tool_answers() {
         assert!(text.contains(part), "{tool}: {text}");
         left.retain(|name| name != tool);
     }
+    left.retain(|name| !ELSEWHERE.contains(&name.as_str()));
     assert!(left.is_empty(), "never called: {left:?}");
 }
 
