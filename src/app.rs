@@ -5,6 +5,7 @@ use crate::base::error::{Error, Kind, Result};
 use crate::base::event::{Bus, Event};
 use crate::base::paths::Paths;
 use crate::config::{self, Config};
+use crate::net::tape::Tape;
 use crate::net::{Client, Names, Range};
 use crate::plugin::discover::{self, Stock};
 use crate::plugin::load::{Loader, guarded};
@@ -98,6 +99,8 @@ pub struct HostBuilder {
     brief: bool,
     offline: bool,
     names: Option<Names>,
+    network_of: Option<Paths>,
+    tape: Option<Arc<dyn Tape>>,
     credentials: credentials::Source,
     commands: Commands,
     clock: Clock,
@@ -119,6 +122,8 @@ impl Default for HostBuilder {
             brief: false,
             offline: false,
             names: None,
+            network_of: None,
+            tape: None,
             credentials: credentials::Source::of_this_user(),
             commands: Commands::Run,
             clock: Clock::system(),
@@ -201,6 +206,20 @@ impl HostBuilder {
         self
     }
 
+    /// The network settings of another root in the place of its own.
+    #[must_use]
+    pub(crate) fn network_of(mut self, root: Paths) -> Self {
+        self.network_of = Some(root);
+        self
+    }
+
+    /// What stands in for the network, or listens to it.
+    #[must_use]
+    pub fn tape(mut self, tape: Arc<dyn Tape>) -> Self {
+        self.tape = Some(tape);
+        self
+    }
+
     /// Where the credentials of plugins come from; this user's file and the environment unless told otherwise.
     #[must_use]
     pub fn credentials(mut self, source: credentials::Source) -> Self {
@@ -276,7 +295,14 @@ impl HostBuilder {
             .map_err(|e| Error::internal(format!("cannot start the runtime: {e}")))?;
         let bus = self.bus;
         let mut services = Services::new(paths.clone(), self.clock, bus.clone(), runtime.handle().clone());
-        let (mut network, broken_network) = config::network(&config, &paths, broken_config.as_ref());
+        let (mut network, broken_network) = match &self.network_of {
+            None => config::network(&config, &paths, broken_config.as_ref()),
+            Some(other) => {
+                let (config, broken) = config::read(other);
+                config::network(&config, other, broken.as_ref())
+            }
+        };
+        network.tape = self.tape;
         if self.offline {
             network.range = Range::ThisMachine;
         }

@@ -2,7 +2,7 @@
 
 use super::context::{Context, Done, Stop, Verdict};
 use super::print;
-use crate::trial::{self, Options, Report};
+use crate::trial::{self, Options, Report, Requests};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -12,6 +12,9 @@ pub struct Test {
     /// Scripts, plugin folders, test scripts, folders of those, or names of plugins [default: every plugin of this root]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// Send the requests of the tests to the network, and record what comes back in tests/recorded/
+    #[arg(long)]
+    record: bool,
     #[arg(long, hide = true)]
     watch: bool,
     #[arg(long, hide = true)]
@@ -28,6 +31,9 @@ impl Test {
         }
         let mut options = Options::new(cx.workshop()?);
         options.paths.clone_from(&self.paths);
+        if self.record {
+            options.requests = Requests::Recorded;
+        }
         if cx.json {
             let report = trial::run(&options, &mut |_| {})?;
             print::json(&report);
@@ -58,5 +64,6 @@ fn last_line(report: &Report, everything: bool) {
     } else {
         print::line("");
     }
+    report.notes.iter().for_each(print::line);
     print::line(format_args!("{} passed, {} failed", report.passed, report.failed));
 }

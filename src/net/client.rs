@@ -6,6 +6,7 @@ use super::guard::{HostRule, address, check_address};
 use super::lane::{Lane, classify_with, normalise};
 use super::outlet::{Proxy, Range, Settings, deepest};
 use super::request::{Allowance, Profile, Request, Response, parse_headers, parse_method, parse_url};
+use super::tape::{Heard, Hop, Play};
 use super::{body, redirect};
 use crate::base::error::{Error, Kind, Result};
 use reqwest::Url;
@@ -36,6 +37,14 @@ pub trait Rules: Send + Sync {
     /// # Errors
     /// Why not; the request ends with it.
     fn permit(&self, target: Target) -> Result<()>;
+
+    /// `bytes` without values of credentials: for what is written down.
+    ///
+    /// # Errors
+    /// Where one of them cannot be told from other text.
+    fn redact(&self, bytes: Vec<u8>) -> Result<Vec<u8>> {
+        Ok(bytes)
+    }
 }
 
 impl<F: Fn(&str) -> Result<()> + Send + Sync> Rules for F {
@@ -129,29 +138,22 @@ impl Client {
                 .hint("a host of the other lane has a session of its own: net::session_for(url)"));
             }
             rules.permit(Target { host: &normalise(&host), lane, encrypted: url.scheme() == "https" })?;
-            self.check(&host, lane, &url)?;
-            let proxy = self.0.settings.proxy(lane)?;
-            let pool = self.0.pool(lane, &request.profile)?;
-            let mut sending = pool.request(method.clone(), url.clone()).headers(with_cookies(&headers, &jar, &url));
-            if let Some(body) = &body {
-                sending = sending.body(body.clone());
-            }
-            let answer = sending.send().await.map_err(|e| explain(e, &url, proxy))?;
-            if answer.status().as_u16() == 407 && proxy.is_some_and(Proxy::speaks_http) {
-                return Err(proxy_failed(&url, "it wants another user name or password"));
-            }
-            if let Some(jar) = &jar {
-                jar.take(answer.headers(), &url);
-            }
+            check_literal(&host, lane, &url)?;
+            let step = Step { url: &url, host: &host, lane, method: &method, body: body.as_deref() };
+            let got = self.take(&step, &headers, &jar, &request.profile, rules).await?;
             let hop = if request.allow_redirects.unwrap_or(lane == Lane::Wan) {
-                let location = answer.headers().get(LOCATION).and_then(|v| std::str::from_utf8(v.as_bytes()).ok());
                 let sent = redirect::Sent { url: &url, method: &method, has_body: body.is_some(), lane: &lane_of };
-                redirect::next(answer.status().as_u16(), location, &sent)?
+                redirect::next(got.status(), got.location(), &sent)
             } else {
-                None
+                Ok(None)
             };
-            let Some(hop) = hop else {
-                return read(answer, url, request.max_bytes, request.allowance.as_deref(), proxy).await;
+            // Also where it may not be followed: it was heard.
+            if !matches!(hop, Ok(None)) {
+                self.pass(&got, rules)?;
+            }
+            let Some(hop) = hop? else {
+                let limits = Limits { max_bytes: request.max_bytes, allowance: request.allowance.as_deref() };
+                return self.finish(got, url, &limits, rules).await;
             };
             if !hop.keep_body {
                 body = None;
@@ -169,20 +171,188 @@ impl Client {
         .with_retryable(false))
     }
 
-    fn check(&self, host: &str, lane: Lane, url: &Url) -> Result<()> {
-        if self.0.settings.range == Range::ThisMachine && !is_this_machine(host) {
+    /// The answer to one hop: the tape's where there is one that answers, else the network's.
+    async fn take(
+        &self,
+        step: &Step<'_>,
+        headers: &HeaderMap,
+        jar: &Option<Arc<Jar>>,
+        profile: &Profile,
+        rules: &dyn Rules,
+    ) -> Result<Got> {
+        let mut number = None;
+        if let Some(tape) = &self.0.settings.tape {
+            match tape.ask(step.hop(headers, rules)?)? {
+                Play::Answer(heard) => return Ok(Got::Taped(heard)),
+                Play::Send(n) => number = Some(n),
+            }
+        }
+        let sent = self.transmit(step, with_cookies(headers, jar, step.url), profile).await;
+        let answer = sent.inspect_err(|e| self.tell(number, e))?;
+        if let Some(jar) = jar {
+            jar.take(answer.headers(), step.url);
+        }
+        Ok(Got::Live { answer, lane: step.lane, number })
+    }
+
+    async fn transmit(&self, step: &Step<'_>, headers: HeaderMap, profile: &Profile) -> Result<reqwest::Response> {
+        if self.0.settings.range == Range::ThisMachine && !is_this_machine(step.host) {
             return Err(Error::new(Kind::UpstreamUnavailable, "nothing here leaves this machine")
                 .with_retryable(false)
                 .hint("a test talks to a server of its own on 127.0.0.1"));
         }
-        // A name is checked when it is resolved; an address is never resolved, so it is checked here.
-        match address(host) {
-            Some(ip) => {
-                check_address(ip, HostRule { lane, literal: true }).map_err(|e| e.context(redirect::place(url)))
+        let proxy = self.0.settings.proxy(step.lane)?;
+        let pool = self.0.pool(step.lane, profile)?;
+        let mut sending = pool.request(step.method.clone(), step.url.clone()).headers(headers);
+        if let Some(body) = step.body {
+            sending = sending.body(body.to_vec());
+        }
+        let answer = sending.send().await.map_err(|e| explain(e, step.url, proxy))?;
+        if answer.status().as_u16() == 407 && proxy.is_some_and(Proxy::speaks_http) {
+            return Err(proxy_failed(step.url, "it wants another user name or password"));
+        }
+        Ok(answer)
+    }
+
+    /// Tells the tape of an answer that is followed elsewhere.
+    fn pass(&self, got: &Got, rules: &dyn Rules) -> Result<()> {
+        if let (Some(tape), Got::Live { answer, number: Some(number), .. }) = (&self.0.settings.tape, got) {
+            tape.keep(*number, heard(answer.status().as_u16(), listed(answer.headers()), Vec::new(), rules)?);
+        }
+        Ok(())
+    }
+
+    async fn finish(&self, got: Got, url: Url, limits: &Limits<'_>, rules: &dyn Rules) -> Result<Response> {
+        let heard = match got {
+            Got::Taped(heard) => {
+                limits.take(heard.body.len(), heard.body.len(), &url)?;
+                heard
             }
-            None => Ok(()),
+            Got::Live { answer, lane, number } => {
+                let (status, headers) = (answer.status().as_u16(), listed(answer.headers()));
+                let read = read(answer, &url, limits, self.0.settings.proxy(lane)?).await;
+                let body = read.inspect_err(|e| self.tell(number, e))?;
+                match (&self.0.settings.tape, number) {
+                    (Some(tape), Some(number)) => tape.keep(number, heard(status, headers, body, rules)?),
+                    _ => Heard { status, headers, body },
+                }
+            }
+        };
+        let Heard { status, headers, body } = heard;
+        Ok(Response { status, ok: status < 400, url: url.into(), headers, body })
+    }
+
+    fn tell(&self, number: Option<usize>, error: &Error) {
+        if let (Some(tape), Some(number)) = (&self.0.settings.tape, number) {
+            tape.failed(number, error);
         }
     }
+}
+
+/// One hop on its way.
+struct Step<'a> {
+    url: &'a Url,
+    host: &'a str,
+    lane: Lane,
+    method: &'a reqwest::Method,
+    body: Option<&'a [u8]>,
+}
+
+impl Step<'_> {
+    /// As a tape sees it.
+    fn hop(&self, headers: &HeaderMap, rules: &dyn Rules) -> Result<Hop> {
+        Ok(Hop {
+            method: self.method.as_str().to_owned(),
+            url: redacted(self.url.as_str(), rules)?,
+            headers: without_values(listed(headers), rules)?,
+            body: self.body.map(|body| rules.redact(body.to_vec())).transpose()?,
+        })
+    }
+}
+
+/// The answer to a hop.
+enum Got {
+    Live {
+        answer: reqwest::Response,
+        lane: Lane,
+        /// Its number on the tape, if there is one.
+        number: Option<usize>,
+    },
+    Taped(Heard),
+}
+
+impl Got {
+    fn status(&self) -> u16 {
+        match self {
+            Got::Live { answer, .. } => answer.status().as_u16(),
+            Got::Taped(heard) => heard.status,
+        }
+    }
+
+    fn location(&self) -> Option<&str> {
+        match self {
+            Got::Live { answer, .. } => {
+                answer.headers().get(LOCATION).and_then(|v| std::str::from_utf8(v.as_bytes()).ok())
+            }
+            Got::Taped(heard) => heard.headers.iter().find(|(n, _)| n == "location").map(|(_, v)| v.as_str()),
+        }
+    }
+}
+
+/// How large an answer may be.
+struct Limits<'a> {
+    max_bytes: usize,
+    allowance: Option<&'a Allowance>,
+}
+
+impl Limits<'_> {
+    fn too_large(&self, url: &Url) -> Error {
+        let place = redirect::place(url);
+        Error::new(Kind::TooLarge, format!("the answer of {place} is larger than {} bytes", self.max_bytes))
+            .hint("raise `max_bytes`, or ask for less")
+    }
+
+    /// Makes room for the next `more` bytes of a body that has `whole` with them.
+    fn take(&self, more: usize, whole: usize, url: &Url) -> Result<()> {
+        if whole > self.max_bytes {
+            return Err(self.too_large(url));
+        }
+        match self.allowance.filter(|allowance| !allowance.take(more)) {
+            None => Ok(()),
+            Some(allowance) => Err(Error::new(
+                Kind::TooLarge,
+                format!("the answers together are larger than {} bytes", allowance.whole()),
+            )
+            .hint("ask for fewer at once, or give a smaller `max_bytes`")),
+        }
+    }
+}
+
+/// A name is checked when it is resolved; an address is never resolved, so it is checked here.
+fn check_literal(host: &str, lane: Lane, url: &Url) -> Result<()> {
+    match address(host) {
+        Some(ip) => check_address(ip, HostRule { lane, literal: true }).map_err(|e| e.context(redirect::place(url))),
+        None => Ok(()),
+    }
+}
+
+fn listed(headers: &HeaderMap) -> Vec<(String, String)> {
+    let pair = |(name, value): (&reqwest::header::HeaderName, &reqwest::header::HeaderValue)| {
+        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    headers.iter().map(pair).collect()
+}
+
+fn redacted(text: &str, rules: &dyn Rules) -> Result<String> {
+    Ok(String::from_utf8_lossy(&rules.redact(text.as_bytes().to_vec())?).into_owned())
+}
+
+fn without_values(pairs: Vec<(String, String)>, rules: &dyn Rules) -> Result<Vec<(String, String)>> {
+    pairs.into_iter().map(|(name, value)| Ok((name, redacted(&value, rules)?))).collect()
+}
+
+fn heard(status: u16, headers: Vec<(String, String)>, body: Vec<u8>, rules: &dyn Rules) -> Result<Heard> {
+    Ok(Heard { status, headers: without_values(headers, rules)?, body: rules.redact(body)? })
 }
 
 impl Inner {
@@ -212,42 +382,17 @@ fn with_cookies(headers: &HeaderMap, jar: &Option<Arc<Jar>>, url: &Url) -> Heade
     headers
 }
 
-async fn read(
-    mut answer: reqwest::Response,
-    url: Url,
-    max_bytes: usize,
-    allowance: Option<&Allowance>,
-    proxy: Option<&Proxy>,
-) -> Result<Response> {
-    let too_large = || {
-        Error::new(Kind::TooLarge, format!("the answer of {} is larger than {max_bytes} bytes", redirect::place(&url)))
-            .hint("raise `max_bytes`, or ask for less")
-    };
-    let status = answer.status().as_u16();
-    let headers: Vec<(String, String)> = answer
-        .headers()
-        .iter()
-        .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
-        .collect();
+async fn read(mut answer: reqwest::Response, url: &Url, limits: &Limits<'_>, proxy: Option<&Proxy>) -> Result<Vec<u8>> {
     // Absent where the body is compressed, so it is a short cut and not the rule.
-    if answer.content_length().is_some_and(|n| n > max_bytes as u64) {
-        return Err(too_large());
+    if answer.content_length().is_some_and(|n| n > limits.max_bytes as u64) {
+        return Err(limits.too_large(url));
     }
     let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|e| explain(e, &url, proxy))? {
-        if body.len() + chunk.len() > max_bytes {
-            return Err(too_large());
-        }
-        if let Some(allowance) = allowance.filter(|allowance| !allowance.take(chunk.len())) {
-            return Err(Error::new(
-                Kind::TooLarge,
-                format!("the answers together are larger than {} bytes", allowance.whole()),
-            )
-            .hint("ask for fewer at once, or give a smaller `max_bytes`"));
-        }
+    while let Some(chunk) = answer.chunk().await.map_err(|e| explain(e, url, proxy))? {
+        limits.take(chunk.len(), body.len() + chunk.len(), url)?;
         body.extend_from_slice(&chunk);
     }
-    Ok(Response { status, ok: status < 400, url: url.into(), headers, body })
+    Ok(body)
 }
 
 /// The failure of a request whose proxy is at fault. It does not say which proxy: a stranger's script reads it.

@@ -11,6 +11,7 @@ pub mod lane;
 pub mod outlet;
 mod redirect;
 pub mod request;
+pub mod tape;
 
 pub use client::{Client, Rules, Target};
 pub use outlet::{Names, Outlet, Proxy, Range, Settings, Trusted};

@@ -3,6 +3,7 @@
 
 use super::guard::{HostRule, check_address};
 use super::lane::Lane;
+use super::tape::Tape;
 use crate::base::error::{Error, Kind, Result};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::error::Error as StdError;
@@ -156,6 +157,8 @@ pub struct Settings {
     pub names: Names,
     /// How far requests go.
     pub range: Range,
+    /// What stands in for the network, or listens to it.
+    pub tape: Option<Arc<dyn Tape>>,
 }
 
 impl Settings {

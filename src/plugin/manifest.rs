@@ -1,7 +1,7 @@
 //! What a plugin says about itself: `plugin.json` read, checked, and explained where it is wrong.
 //! It looks at the text alone: whether files exist and scripts load is the loader's.
 
-mod locate;
+pub mod locate;
 mod shape;
 #[cfg(test)]
 mod tests;

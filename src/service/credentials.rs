@@ -1,8 +1,12 @@
 //! Credentials that a person stored for plugins: one file of this user, outside every root, and the environment behind it.
 //! It hands values out as [`Secret`]s only. Which plugin may ask is `permissions`', where a value may be sent `secret`'s.
 
+mod placeholders;
+
+pub use placeholders::Placeholders;
+
 use super::permissions::{Grants, Missing, Permission, host_pattern, secret_name};
-use super::secret::Secret;
+use super::secret::{Redactor, Secret};
 use crate::base::error::{Error, Kind, Result};
 use crate::base::{file, paths};
 use serde::{Deserialize, Serialize};
@@ -27,6 +31,7 @@ pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 pub struct Source {
     file: Option<PathBuf>,
     environment: Option<Environment>,
+    placeholders: Option<Placeholders>,
 }
 
 impl Source {
@@ -39,13 +44,20 @@ impl Source {
     /// This user's file and this process's environment.
     #[must_use]
     pub fn of_this_user() -> Source {
-        Source { file: paths::credentials_file(), environment: Some(Arc::new(paths::environment)) }
+        Source { file: paths::credentials_file(), environment: Some(Arc::new(paths::environment)), ..Source::default() }
     }
 
     /// This file, and no environment.
     #[must_use]
     pub fn file(path: impl Into<PathBuf>) -> Source {
-        Source { file: Some(path.into()), environment: None }
+        Source { file: Some(path.into()), ..Source::default() }
+    }
+
+    /// The same, with stand-ins before it.
+    #[must_use]
+    pub fn behind(mut self, placeholders: Placeholders) -> Source {
+        self.placeholders = Some(placeholders);
+        self
     }
 
     /// The same, with what `read` says where the file has no value: it gets the names of variables.
@@ -143,11 +155,15 @@ impl Store {
     /// for scripts.
     pub fn secret(&self, name: &str) -> Result<Secret> {
         let name = &secret_name(name)?;
+        if let Some(fields) = self.0.placeholders.as_ref().and_then(|p| p.fields(name)) {
+            return match fields?.remove("value") {
+                Some(Field::Secret(secret)) => Ok(secret),
+                Some(Field::Public(_)) | None => Err(has_fields(name)),
+            };
+        }
         let entry = self.read().map_err(discreet)?.credentials.remove(name).unwrap_or_default();
         if !entry.fields.is_empty() {
-            let (kind, scope) = name.split_once('/').unwrap_or((name, ""));
-            return Err(Error::invalid(format!("the credential `{name}` is an account with several fields"))
-                .hint(format!("read it with credentials::account(\"{kind}\", \"{scope}\")")));
+            return Err(has_fields(name));
         }
         match self.only_value(name, &entry) {
             Some((value, hosts)) => Secret::new(name.as_str(), value.as_str(), &hosts),
@@ -161,6 +177,9 @@ impl Store {
     /// As [`Store::secret`].
     pub fn account(&self, kind: &str, scope: &str) -> Result<BTreeMap<String, Field>> {
         let name = &account_name(kind, scope)?;
+        if let Some(fields) = self.0.placeholders.as_ref().and_then(|p| p.fields(name)) {
+            return fields;
+        }
         let entry = self.read().map_err(discreet)?.credentials.remove(name).unwrap_or_default();
         if entry.fields.is_empty() {
             let secret = self.secret(name)?;
@@ -184,9 +203,13 @@ impl Store {
     /// Where the file cannot be used, as [`Store::secret`].
     pub fn scopes(&self, kind: &str) -> Result<Vec<String>> {
         let names = self.read().map_err(discreet)?.credentials.into_keys();
-        Ok(names
+        let placeholders = self.0.placeholders.as_ref();
+        let mut scopes: BTreeSet<String> = names
+            .filter(|name| !placeholders.is_some_and(|p| p.lacks(name)))
             .filter_map(|name| name.split_once('/').filter(|(k, _)| *k == kind).map(|(_, scope)| scope.to_owned()))
-            .collect())
+            .collect();
+        scopes.extend(placeholders.map(|p| p.scopes(kind)).unwrap_or_default());
+        Ok(scopes.into_iter().collect())
     }
 
     /// Everything in the file, without values.
@@ -214,6 +237,27 @@ impl Store {
             }
         });
         Ok(listed.collect())
+    }
+
+    /// What takes all values of the file, and those that the environment has for `names`, out of texts.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn redactor<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Redactor> {
+        let book = self.read()?;
+        let mut redactor = Redactor::default();
+        for entry in book.credentials.values() {
+            entry.value.iter().for_each(|value| redactor.add(value));
+            let hidden = entry.fields.iter().filter(|(field, _)| !entry.public.contains(*field));
+            hidden.for_each(|(_, value)| redactor.add(value));
+        }
+        for name in names {
+            let entry = book.credentials.get(name).cloned().unwrap_or_default();
+            if let Some((value, _)) = self.only_value(name, &entry) {
+                redactor.add(&value);
+            }
+        }
+        Ok(redactor)
     }
 
     /// Stores a credential, beside what the same name has already; whether it is a new one.
@@ -389,6 +433,12 @@ fn fit(value: &str) -> Result<()> {
         n if n > MAX_VALUE => Err(Error::new(Kind::TooLarge, format!("the value has {n} bytes; at most {MAX_VALUE}"))),
         _ => Ok(()),
     }
+}
+
+fn has_fields(name: &str) -> Error {
+    let (kind, scope) = name.split_once('/').unwrap_or((name, ""));
+    Error::invalid(format!("the credential `{name}` is an account with several fields"))
+        .hint(format!("read it with credentials::account(\"{kind}\", \"{scope}\")"))
 }
 
 fn unknown(name: &str) -> Error {

@@ -171,7 +171,8 @@ impl Sender<'_> {
         let Outgoing { request, secrets, derived } = outgoing.into();
         let mut redactor = Redactor::of(&secrets);
         derived.iter().for_each(|value| redactor.add(value));
-        let answer = self.client.send(request, &Held { sender: self, secrets: &secrets }).await?;
+        let held = Held { sender: self, secrets: &secrets, redactor: &redactor };
+        let answer = self.client.send(request, &held).await?;
         Ok(if redactor.is_empty() { answer } else { redacted(answer, &redactor) })
     }
 
@@ -203,6 +204,7 @@ fn redacted(answer: Response, redactor: &Redactor) -> Response {
 struct Held<'a> {
     sender: &'a Sender<'a>,
     secrets: &'a [Secret],
+    redactor: &'a Redactor,
 }
 
 impl Rules for Held<'_> {
@@ -235,6 +237,18 @@ impl Rules for Held<'_> {
             }
         }
         Ok(())
+    }
+
+    fn redact(&self, bytes: Vec<u8>) -> Result<Vec<u8>> {
+        // Too short to be looked for: it would stay.
+        if let Some(secret) = self.secrets.iter().find(|secret| secret.is_short()) {
+            return Err(Error::invalid(format!(
+                "the value of the credential `{}` is too short to be told from other text, so nothing that holds it is recorded",
+                secret.name()
+            ))
+            .hint("a key has at least four characters"));
+        }
+        Ok(if self.redactor.is_empty() { bytes } else { self.redactor.bytes(bytes) })
     }
 }
 
@@ -357,7 +371,9 @@ mod tests {
         for (grants, secrets, host, lane, encrypted, ok) in rows {
             let held = ArcSwap::from_pointee(grants.clone());
             let sender = Sender { client: &client, plugin: "p", grants: &held, direct: &direct };
-            let permitted = Held { sender: &sender, secrets }.permit(Target { host, lane, encrypted });
+            let redactor = Redactor::default();
+            let permitted =
+                Held { sender: &sender, secrets, redactor: &redactor }.permit(Target { host, lane, encrypted });
             assert_eq!(permitted.is_ok(), ok, "{host} {lane:?} {encrypted} with {} secrets", secrets.len());
             if let Err(e) = permitted {
                 assert_eq!(e.code(), "permission_denied");

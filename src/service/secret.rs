@@ -24,7 +24,8 @@ pub struct Secret(Arc<Inner>);
 struct Inner {
     name: String,
     value: Zeroizing<String>,
-    hosts: Vec<String>,
+    /// `None` for what stands for a value and may go anywhere.
+    hosts: Option<Vec<String>>,
 }
 
 impl Secret {
@@ -36,7 +37,13 @@ impl Secret {
     pub fn new(name: impl Into<String>, value: impl Into<String>, hosts: &[String]) -> Result<Secret> {
         let value = Zeroizing::new(value.into());
         let hosts = hosts.iter().map(|host| host_pattern(host)).collect::<Result<_>>()?;
-        Ok(Secret(Arc::new(Inner { name: name.into(), value, hosts })))
+        Ok(Secret(Arc::new(Inner { name: name.into(), value, hosts: Some(hosts) })))
+    }
+
+    /// What stands for the value of the credential `name`. Without `hosts` it fits every one.
+    #[must_use]
+    pub(super) fn placeholder(name: &str, value: &str, hosts: Option<Vec<String>>) -> Secret {
+        Secret(Arc::new(Inner { name: name.to_owned(), value: Zeroizing::new(value.to_owned()), hosts }))
     }
 
     /// The credential's name.
@@ -48,14 +55,20 @@ impl Secret {
     /// The hosts it may be sent to, as the credential lists them.
     #[must_use]
     pub fn hosts(&self) -> &[String] {
-        &self.0.hosts
+        self.0.hosts.as_deref().unwrap_or_default()
+    }
+
+    /// Whether its value is too short to be looked for in texts.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.0.value.len() < SHORTEST
     }
 
     /// Whether it may be sent to `host`.
     #[must_use]
     pub fn fits(&self, host: &str) -> bool {
         let host = normal_host(host);
-        self.0.hosts.iter().any(|pattern| covers(pattern, &host))
+        self.0.hosts.as_ref().is_none_or(|hosts| hosts.iter().any(|pattern| covers(pattern, &host)))
     }
 
     /// The value itself, for a request that is about to be sent. Nobody else asks for it: a test of the house holds that.

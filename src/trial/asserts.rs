@@ -6,7 +6,8 @@ use crate::script::control::Stop;
 use crate::script::ctx::{self, Ctx, OrRaise, Res};
 use crate::script::module::HostModule;
 use crate::script::{diagnostic, engine, value};
-use rhai::{Dynamic, Engine, FnPtr, NativeCallContext};
+use crate::service::credentials::Placeholders;
+use rhai::{Array, Dynamic, Engine, FnPtr, ImmutableString, Map, NativeCallContext};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,8 @@ const SHOWN: usize = 400;
 pub type SetSetting = Box<dyn Fn(&str, Value) -> Result<()> + Send + Sync>;
 /// Makes an empty folder and grants it to the plugin under test, under this name.
 pub type GrantFolder = Box<dyn Fn(&str) -> Result<()> + Send + Sync>;
+/// Takes a permission of the plugin under test away, as `lapidary revoke` reads it.
+pub type Revoke = Box<dyn Fn(&str) -> Result<()> + Send + Sync>;
 
 /// What a test may turn in its world.
 pub struct Hands {
@@ -25,6 +28,10 @@ pub struct Hands {
     pub set_setting: SetSetting,
     /// A folder.
     pub grant_folder: GrantFolder,
+    /// A permission.
+    pub revoke: Revoke,
+    /// What credentials there are.
+    pub credentials: Placeholders,
 }
 
 /// Ways from the shared engine into the world whose test is running, found by the call's own services.
@@ -104,8 +111,45 @@ fn register_world(engine: &mut Engine, doors: &Doors) {
         let ctx = ctx::live(&call)?;
         folders.of(&ctx).and_then(|hands| (hands.grant_folder)(name)).or_raise(&call)
     });
+    let permissions = doors.clone();
+    engine.register_fn("revoke", move |call: NativeCallContext, permission: &str| -> Res<()> {
+        let ctx = ctx::live(&call)?;
+        permissions.of(&ctx).and_then(|hands| (hands.revoke)(permission)).or_raise(&call)
+    });
+    let stored = doors.clone();
+    engine.register_fn("credentials_set", move |call: NativeCallContext, name: &str, to: Dynamic| -> Res<()> {
+        store(&call, &stored, name, &to, &[])
+    });
+    let stored = doors.clone();
+    engine.register_fn(
+        "credentials_set",
+        move |call: NativeCallContext, name: &str, to: Dynamic, public: Array| -> Res<()> {
+            store(&call, &stored, name, &to, &public)
+        },
+    );
     engine.register_fn("advance", |call: NativeCallContext, seconds: i64| advance(&call, seconds as f64));
     engine.register_fn("advance", |call: NativeCallContext, seconds: f64| advance(&call, seconds));
+}
+
+/// Stores a credential: a text, a map of fields of which `public` may be read, or `()` for none.
+fn store(call: &NativeCallContext, doors: &Doors, name: &str, to: &Dynamic, public: &[Dynamic]) -> Res<()> {
+    let ctx = ctx::live(call)?;
+    let hands = doors.of(&ctx).or_raise(call)?;
+    let text = |value: &Dynamic| {
+        let text = value.read_lock::<ImmutableString>().map(|text| text.to_string());
+        text.ok_or_else(|| Error::invalid("a credential is a text, a map of texts, or `()` for none"))
+    };
+    let stored = match to.read_lock::<Map>() {
+        _ if to.is_unit() => hands.credentials.forget(name),
+        None => text(to).and_then(|value| hands.credentials.give(name, &value)),
+        Some(fields) => {
+            let fields =
+                fields.iter().map(|(field, value)| Ok((field.to_string(), text(value)?))).collect::<Result<_>>();
+            let public = public.iter().map(text).collect::<Result<_>>();
+            fields.and_then(|fields| hands.credentials.give_account(name, fields, public?))
+        }
+    };
+    stored.or_raise(call)
 }
 
 fn check(call: &NativeCallContext, holds: bool, message: impl FnOnce() -> String) -> Res<()> {

@@ -3,24 +3,27 @@
 
 mod asserts;
 mod recipe;
+mod recording;
 mod script;
 pub mod subject;
 mod world;
 
+pub use recording::{Page as RecordingFile, Requests};
 pub use script::{load_module, load_script};
 
 use crate::base::error::Result;
 use crate::base::paths::Paths;
 use crate::plugin::discover::{self, Embedded, Found};
 use crate::script::diagnostic::Diagnostic;
-use recipe::Recipe;
+use recipe::{Beside, Recipe, TestFile};
+use recording::{Book, Played};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use subject::Subject;
-use world::{Bench, World};
+use world::{Bench, Stage, World};
 
 /// The moment every test begins at: 2026-01-01T00:00:00Z, in milliseconds.
 pub const BEGINNING: i64 = 1_767_225_600_000;
@@ -31,13 +34,15 @@ pub struct Options {
     pub root: Paths,
     /// Scripts, plugin folders, test scripts, folders of those, names of plugins; every plugin of the root where it is empty.
     pub paths: Vec<PathBuf>,
+    /// Where requests go.
+    pub requests: Requests,
 }
 
 impl Options {
     /// Every plugin of a root.
     #[must_use]
     pub fn new(root: Paths) -> Options {
-        Options { root, paths: Vec::new() }
+        Options { root, paths: Vec::new(), requests: Requests::default() }
     }
 }
 
@@ -91,6 +96,9 @@ pub struct Report {
     pub failed: usize,
     /// Every test, in the order they ran.
     pub tests: Vec<Tested>,
+    /// What else there is to know: files that were written, recordings that went.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Runs the tests, and tells of each as it ends.
@@ -110,8 +118,14 @@ pub fn run(options: &Options, told: &mut dyn FnMut(&Tested)) -> Result<Report> {
             }
         }
     }
-    let mut runner =
-        Runner { root: &options.root, known: &known, bench: Bench::default(), report: Report::default(), told };
+    let mut runner = Runner {
+        root: &options.root,
+        known: &known,
+        requests: options.requests,
+        bench: Bench::default(),
+        report: Report::default(),
+        told,
+    };
     for subject in &subjects {
         match subject {
             Subject::Plugin(found) => runner.plugin(found),
@@ -125,19 +139,22 @@ pub fn run(options: &Options, told: &mut dyn FnMut(&Tested)) -> Result<Report> {
 /// Runs one script's tests from its text, as a script that stands for itself.
 pub fn run_text(name: &str, text: &str) -> Report {
     let root = Paths::at(std::env::temp_dir());
-    let mut runner =
-        Runner { root: &root, known: &[], bench: Bench::default(), report: Report::default(), told: &mut |_| {} };
-    runner.tests_of(
-        &Recipe::alone(),
-        "",
-        &recipe::TestFile { shown: name.to_owned(), bytes: text.as_bytes().to_vec() },
-    );
+    let mut runner = Runner {
+        root: &root,
+        known: &[],
+        requests: Requests::Replayed,
+        bench: Bench::default(),
+        report: Report::default(),
+        told: &mut |_| {},
+    };
+    runner.tests_of(&Recipe::alone(), "", &TestFile::of_text(name, text.as_bytes().to_vec()));
     runner.report
 }
 
 struct Runner<'a> {
     root: &'a Paths,
     known: &'a [Found],
+    requests: Requests,
     bench: Bench,
     report: Report,
     told: &'a mut dyn FnMut(&Tested),
@@ -183,18 +200,18 @@ impl Runner<'_> {
     fn script(&mut self, path: &std::path::Path, owner: Option<&Found>) {
         let shown = self.root.shown(path);
         let plugin = owner.map_or("", |f| f.name.as_str());
-        let file = crate::base::file::read_capped(path, crate::script::program::MAX_SOURCE as u64);
+        let file = TestFile::read(path, owner, self.root);
         let recipe = owner.map_or_else(|| Ok(Recipe::alone()), |found| Recipe::of(found, self.root, self.known));
         match (file, recipe) {
-            (Ok(bytes), Ok(recipe)) => self.tests_of(&recipe, plugin, &recipe::TestFile { shown, bytes }),
+            (Ok(file), Ok(recipe)) => self.tests_of(&recipe, plugin, &file),
             (Err(e), _) | (_, Err(e)) => self.failed(plugin, &shown, "its file", vec![unreadable(&shown, &e)]),
         }
     }
 
     /// Every `fn test_..()` of a file, each in a world of its own.
-    fn tests_of(&mut self, recipe: &Recipe, plugin: &str, file: &recipe::TestFile) {
-        let names =
-            World::make(&mut self.bench, recipe).and_then(|world| world.load(file).map(|loaded| loaded.tests()));
+    fn tests_of(&mut self, recipe: &Recipe, plugin: &str, file: &TestFile) {
+        let names = World::make(&mut self.bench, recipe, &Stage::closed(self.root))
+            .and_then(|world| world.load(file).map(|loaded| loaded.tests()));
         let names = match names {
             Ok(names) => names,
             Err(diagnostics) => return self.failed(plugin, &file.shown, "loading it", diagnostics),
@@ -204,31 +221,83 @@ impl Runner<'_> {
                 .hint("a test is a function without parameters whose name begins with test_: fn test_it() { assert_eq(1 + 1, 2); }");
             return self.failed(plugin, &file.shown, "loading it", vec![d]);
         }
+        let Some(mut book) = self.book(plugin, &file.shown, &file.recorded) else { return };
         for name in names {
             let start = Instant::now();
-            let (diagnostics, log) = match World::make(&mut self.bench, recipe) {
-                Ok(world) => {
-                    let done = world.load(file).and_then(|loaded| loaded.run(&name));
-                    (done.err().unwrap_or_default(), world.take_log())
-                }
-                Err(diagnostics) => (diagnostics, Vec::new()),
-            };
-            let ok = diagnostics.is_empty();
-            self.end(Tested {
-                plugin: plugin.to_owned(),
-                file: file.shown.clone(),
-                name,
-                ok,
-                duration_ms: ms(start.elapsed()),
-                log: if ok { Vec::new() } else { log },
-                diagnostics,
-            });
+            let stage = Stage { deck: book.deck(&name, plugin), root: self.root };
+            let ended = self.in_world(recipe, &stage, |world| world.load(file).and_then(|loaded| loaded.run(&name)));
+            self.one(&mut book, Test { plugin, file: &file.shown, name, start }, ended);
         }
+        self.close(plugin, &file.shown, book);
+    }
+
+    /// The recordings of some tests; without, none of them can run.
+    fn book(&mut self, plugin: &str, file: &str, beside: &Beside) -> Option<Book> {
+        match Book::open(beside.clone(), self.requests) {
+            Ok(book) => Some(book),
+            Err(diagnostic) => {
+                self.failed(plugin, file, "its recordings", vec![diagnostic]);
+                None
+            }
+        }
+    }
+
+    fn close(&mut self, plugin: &str, file: &str, book: Book) {
+        match book.close() {
+            Ok(notes) => self.report.notes.extend(notes),
+            Err(e) => self.failed(plugin, file, "writing its recordings", vec![unreadable(file, &e)]),
+        }
+    }
+
+    fn in_world(
+        &mut self,
+        recipe: &Recipe,
+        stage: &Stage,
+        work: impl FnOnce(&World) -> Result<(), Vec<Diagnostic>>,
+    ) -> Ended {
+        match World::make(&mut self.bench, recipe, stage) {
+            Ok(world) => {
+                let diagnostics = work(&world).err().unwrap_or_default();
+                Ended { diagnostics, log: world.take_log(), played: Some(world.played()) }
+            }
+            Err(diagnostics) => Ended { diagnostics, log: Vec::new(), played: None },
+        }
+    }
+
+    /// A test has ended: its requests count too.
+    fn one(&mut self, book: &mut Book, test: Test, ended: Ended) {
+        let Ended { mut diagnostics, log, played } = ended;
+        let Some(mut played) = played else {
+            book.take(&test.name, Played::default(), false);
+            return self.told_of(test, diagnostics, log);
+        };
+        for missing in std::mem::take(&mut played.missing) {
+            // Where the script passed the failure on, its place is known: there the advice belongs.
+            match diagnostics.iter_mut().find(|d| d.message.contains(&missing.message)) {
+                Some(known) => known.hint = missing.hint,
+                None => diagnostics.push(missing),
+            }
+        }
+        book.take(&test.name, played, diagnostics.is_empty());
+        self.told_of(test, diagnostics, log);
+    }
+
+    fn told_of(&mut self, test: Test, diagnostics: Vec<Diagnostic>, log: Vec<String>) {
+        let ok = diagnostics.is_empty();
+        self.end(Tested {
+            plugin: test.plugin.to_owned(),
+            file: test.file.to_owned(),
+            name: test.name,
+            ok,
+            duration_ms: ms(test.start.elapsed()),
+            log: if ok { Vec::new() } else { log },
+            diagnostics,
+        });
     }
 
     /// Every `@example` of a plugin's tools. A plugin that does not load is one failure, and nothing else of it can run.
     fn examples(&mut self, recipe: &Recipe, found: &Found) -> bool {
-        let world = match World::make(&mut self.bench, recipe) {
+        let world = match World::make(&mut self.bench, recipe, &Stage::closed(self.root)) {
             Ok(world) => world,
             Err(diagnostics) => {
                 self.failed(&found.name, &found.place(), "loading it", diagnostics);
@@ -238,6 +307,9 @@ impl Runner<'_> {
         let mut seen = BTreeSet::new();
         let examples = world.examples();
         drop(world);
+        let Some(mut book) = self.book(&found.name, &found.place(), &Beside::examples(found, self.root)) else {
+            return true;
+        };
         for example in examples {
             let start = Instant::now();
             let shown = example.arguments.to_string();
@@ -246,23 +318,29 @@ impl Runner<'_> {
             if !seen.insert(name.clone()) {
                 continue;
             }
-            let (diagnostics, log) = match World::make(&mut self.bench, recipe) {
-                Ok(world) => (world.run_example(&example).err().unwrap_or_default(), world.take_log()),
-                Err(diagnostics) => (diagnostics, Vec::new()),
-            };
-            let ok = diagnostics.is_empty();
-            self.end(Tested {
-                plugin: found.name.clone(),
-                file: example.file.clone(),
-                name,
-                ok,
-                duration_ms: ms(start.elapsed()),
-                log: if ok { Vec::new() } else { log },
-                diagnostics,
-            });
+            let stage = Stage { deck: book.deck(&name, &found.name), root: self.root };
+            let ended = self.in_world(recipe, &stage, |world| world.run_example(&example));
+            self.one(&mut book, Test { plugin: &found.name, file: &example.file, name, start }, ended);
         }
+        self.close(&found.name, &found.place(), book);
         true
     }
+}
+
+/// A test that is running.
+struct Test<'a> {
+    plugin: &'a str,
+    file: &'a str,
+    name: String,
+    start: Instant,
+}
+
+/// How a test ended.
+struct Ended {
+    diagnostics: Vec<Diagnostic>,
+    log: Vec<String>,
+    /// `None` where there was no world.
+    played: Option<Played>,
 }
 
 fn ms(span: Duration) -> f64 {

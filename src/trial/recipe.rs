@@ -28,11 +28,138 @@ enum Tests {
 }
 
 /// A test script.
+#[derive(Clone)]
 pub struct TestFile {
     /// What people call it.
     pub shown: String,
     /// What it holds.
     pub bytes: Vec<u8>,
+    /// Its recordings.
+    pub recorded: Beside,
+}
+
+/// A file that the test runner keeps for a plugin or a script.
+#[derive(Clone)]
+pub struct Beside {
+    /// What people call it.
+    pub shown: String,
+    /// Its path inside its home, with `/`.
+    pub name: String,
+    home: Home,
+}
+
+#[derive(Clone)]
+enum Home {
+    /// Nothing can be kept there.
+    Nowhere,
+    /// A plugin's own files.
+    Plugin(Found),
+    /// A folder.
+    Folder(PathBuf),
+}
+
+/// The folder of recordings in a folder of tests.
+const RECORDED: &str = "recorded";
+
+impl Beside {
+    /// A file that is not there and cannot be made.
+    pub fn nowhere() -> Beside {
+        Beside { shown: String::new(), name: String::new(), home: Home::Nowhere }
+    }
+
+    /// The file `relative` among the tests of a plugin: of a single file those are beside it.
+    pub fn of(found: &Found, root: &Paths, relative: &str) -> Beside {
+        match &found.location {
+            Location::File(script) => Beside::within(&script.with_file_name("tests"), root, relative),
+            Location::Folder(_) | Location::Embedded(_) => {
+                let name = format!("tests/{relative}");
+                Beside { shown: found.shown(&name), name, home: Home::Plugin(found.clone()) }
+            }
+        }
+    }
+
+    /// The file `relative` in a folder of tests.
+    pub fn within(tests: &Path, root: &Paths, relative: &str) -> Beside {
+        let shown = root.shown(&tests.join(relative));
+        Beside { shown, name: relative.to_owned(), home: Home::Folder(tests.to_path_buf()) }
+    }
+
+    /// The recordings of a plugin's examples.
+    pub fn examples(found: &Found, root: &Paths) -> Beside {
+        Beside::of(found, root, &format!("{RECORDED}/{}.examples.json", found.name))
+    }
+
+    /// The recordings of a test script, which is `relative` in the folder of tests of its plugin.
+    pub fn recordings(found: &Found, root: &Paths, relative: &str) -> Beside {
+        Beside::of(found, root, &recordings_of(relative))
+    }
+
+    /// Another file in the same folder.
+    pub fn sibling(&self, file: &str) -> String {
+        self.name.rsplit_once('/').map_or_else(|| file.to_owned(), |(folder, _)| format!("{folder}/{file}"))
+    }
+
+    /// What a file of the same home holds; `None` where there is none.
+    ///
+    /// # Errors
+    /// For a path that leads out, or what the file system says.
+    pub fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>> {
+        let read = match &self.home {
+            Home::Nowhere => return Ok(None),
+            Home::Plugin(found) => discover::read_plugin_file(&Embedded, found, name),
+            // A folder that is not there confines nothing.
+            Home::Folder(folder) if !folder.is_dir() => return Ok(None),
+            Home::Folder(folder) => confine(folder, name).and_then(|path| file::read_capped(&path, most)),
+        };
+        match read {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(e) if e.kind() == crate::base::error::Kind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Where it is to be written; `None` inside the program.
+    pub fn path(&self) -> Option<PathBuf> {
+        match &self.home {
+            Home::Nowhere => None,
+            Home::Folder(folder) => Some(folder.join(&self.name)),
+            Home::Plugin(found) => match &found.location {
+                Location::Folder(folder) => Some(folder.join(&self.name)),
+                Location::File(_) | Location::Embedded(_) => None,
+            },
+        }
+    }
+}
+
+fn recordings_of(script: &str) -> String {
+    format!("{RECORDED}/{}.json", script.trim_end_matches(".rhai"))
+}
+
+impl TestFile {
+    /// A script at `path`, which tests `owner`, or stands for itself.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn read(path: &Path, owner: Option<&Found>, root: &Paths) -> Result<TestFile> {
+        let bytes = file::read_capped(path, MAX_SOURCE as u64)?;
+        let inside = owner.and_then(|found| match &found.location {
+            Location::Folder(home) => path.strip_prefix(home.join("tests")).ok().map(|p| (found, p)),
+            Location::File(_) | Location::Embedded(_) => None,
+        });
+        let recorded = match inside {
+            Some((found, relative)) => Beside::recordings(found, root, &relative.to_string_lossy().replace('\\', "/")),
+            None => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                Beside::within(path.parent().unwrap_or(path), root, &recordings_of(&name))
+            }
+        };
+        Ok(TestFile { shown: root.shown(path), bytes, recorded })
+    }
+
+    /// A script that is text only, and has no place for recordings.
+    pub fn of_text(shown: &str, bytes: Vec<u8>) -> TestFile {
+        TestFile { shown: shown.to_owned(), bytes, recorded: Beside::nowhere() }
+    }
 }
 
 impl Recipe {
@@ -80,12 +207,14 @@ impl Recipe {
         let mut required = Vec::new();
         for path in discover::list_plugin_files(&Embedded, found)? {
             let is_test = path.starts_with("tests/") && path.ends_with(".rhai");
-            if is_test && tests == Tests::Left {
+            let is_kept = path.starts_with("tests/recorded/") || path.starts_with("tests/golden/");
+            if is_kept || is_test && tests == Tests::Left {
                 continue;
             }
             let bytes = discover::read_plugin_file(&Embedded, found, &path)?;
             if is_test {
-                self.tests.push(TestFile { shown: found.shown(&path), bytes });
+                let recorded = Beside::recordings(found, root, path.trim_start_matches("tests/"));
+                self.tests.push(TestFile { shown: found.shown(&path), bytes, recorded });
                 continue;
             }
             if path == MANIFEST {
@@ -99,7 +228,9 @@ impl Recipe {
             let beside = script.with_file_name("tests").join(script.file_name().unwrap_or_default());
             if beside.is_file() {
                 let bytes = file::read_capped(&beside, MAX_SOURCE as u64)?;
-                self.tests.push(TestFile { shown: root.shown(&beside), bytes });
+                let name = script.file_name().unwrap_or_default().to_string_lossy();
+                let recorded = Beside::recordings(found, root, &name);
+                self.tests.push(TestFile { shown: root.shown(&beside), bytes, recorded });
             }
         }
         Ok(required)
@@ -107,7 +238,7 @@ impl Recipe {
 
     /// The plugin's own test scripts.
     pub fn tests(&self) -> Vec<TestFile> {
-        self.tests.iter().map(|t| TestFile { shown: t.shown.clone(), bytes: t.bytes.clone() }).collect()
+        self.tests.clone()
     }
 
     /// Writes everything under a new root.

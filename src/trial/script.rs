@@ -1,16 +1,15 @@
 //! A test script: loaded like a tool file, its functions run one by one on a call thread.
 
 use super::recipe::{Recipe, TestFile};
-use super::world::{Bench, World};
+use super::world::{Bench, Stage, World};
 use crate::app::Host;
-use crate::base::file;
 use crate::plugin::discover::Found;
 use crate::plugin::load::guarded;
 use crate::plugin::read::Shelf;
 use crate::script::control::{Budget, Control};
 use crate::script::ctx::{Ctx, Phase};
 use crate::script::diagnostic::{self, Diagnostic};
-use crate::script::program::{self, MAX_SOURCE, Program};
+use crate::script::program::{self, Program};
 use crate::script::resolver::{Imports, Source};
 use crate::script::value;
 use crate::service::permissions::Declared;
@@ -160,13 +159,13 @@ fn context(world: &World, tool: &str, phase: Phase, imports: &Arc<Imports>, budg
 pub fn load_script(host: &Host, path: &Path, owner: Option<&Found>) -> Result<Vec<String>, Vec<Diagnostic>> {
     let shown = host.paths().shown(path);
     let refuse = |e: &crate::base::error::Error| vec![Diagnostic::from_error("load", shown.as_str(), e)];
-    let bytes = file::read_capped(path, MAX_SOURCE as u64).map_err(|e| refuse(&e))?;
+    let file = TestFile::read(path, owner, host.paths()).map_err(|e| refuse(&e))?;
     let known: Vec<Found> = host.plugins().names().iter().filter_map(|n| host.plugins().found(n)).collect();
     let recipe = owner
         .map_or_else(|| Ok(Recipe::alone()), |found| Recipe::of(found, host.paths(), &known))
         .map_err(|e| refuse(&e))?;
-    let world = World::make(&mut Bench::default(), &recipe)?;
-    let loaded = world.load(&TestFile { shown, bytes })?;
+    let world = World::make(&mut Bench::default(), &recipe, &Stage::closed(host.paths()))?;
+    let loaded = world.load(&file)?;
     Ok(loaded.tests())
 }
 
@@ -178,6 +177,6 @@ pub fn load_module(host: &Host, name: &str) -> Result<(), Vec<Diagnostic>> {
     let importer = format!("import \"std/{name}\" as it;\n");
     let recipe = Recipe::modules(host.paths())
         .map_err(|e| vec![Diagnostic::from_error("load", format!("stdlib/{name}.rhai"), &e)])?;
-    let world = World::make(&mut Bench::default(), &recipe)?;
-    world.load(&TestFile { shown: format!("stdlib/{name}.rhai"), bytes: importer.into_bytes() }).map(|_| ())
+    let world = World::make(&mut Bench::default(), &recipe, &Stage::closed(host.paths()))?;
+    world.load(&TestFile::of_text(&format!("stdlib/{name}.rhai"), importer.into_bytes())).map(|_| ())
 }

@@ -4,10 +4,13 @@
 use super::BEGINNING;
 use super::asserts;
 use super::recipe::{Recipe, TempRoot, TestFile};
+use super::recording::{Deck, Played, Requests};
 use super::script::Loaded;
 use crate::app::{Host, Shipped, Watching};
 use crate::base::clock::Clock;
 use crate::base::error::{Error, Result, io};
+use crate::base::event::Bus;
+use crate::base::paths::Paths;
 use crate::plugin::discover::{Embedded, Found, Location, Origin};
 use crate::plugin::load::Generation;
 use crate::plugin::read::Shelf;
@@ -17,14 +20,15 @@ use crate::script::ctx::{Ctx, NestedCalls, PluginCtx, Sink};
 use crate::script::diagnostic::Diagnostic;
 use crate::script::program;
 use crate::service::command::Commands;
-use crate::service::credentials::Source;
-use crate::service::permissions::{self, Declared, Grant};
+use crate::service::credentials::{Placeholders, Source};
+use crate::service::grants::{Grant, GrantStore};
+use crate::service::permissions::{self, Declared, Permission, Reach};
 use crate::tool::dispatch::{Arguments, Call, Dispatcher, Outcome, Who};
 use arc_swap::ArcSwap;
 use rhai::Engine;
 use serde_json::{Map, Value};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// What the worlds of one run share: it holds nothing of any test.
 #[derive(Default)]
@@ -49,7 +53,28 @@ pub struct World {
     pub(super) generation: Option<Arc<Generation>>,
     pub(super) watcher: Arc<Watcher>,
     doors: asserts::Doors,
+    deck: Arc<Deck>,
+    placeholders: Placeholders,
+    /// What a script that stands for itself declares.
+    declared: OnceLock<Arc<Declared>>,
+    /// What the owner granted in life, where that counts.
+    owned: Option<GrantStore>,
     root: TempRoot,
+}
+
+/// Where a world's requests go.
+pub struct Stage<'a> {
+    /// What answers them, or listens.
+    pub deck: Arc<Deck>,
+    /// The root that the plugin comes from: its network, and what its owner granted, count where requests are sent.
+    pub root: &'a Paths,
+}
+
+impl Stage<'_> {
+    /// A world that asks for nothing.
+    pub fn closed(root: &Paths) -> Stage<'_> {
+        Stage { deck: Deck::empty(), root }
+    }
 }
 
 /// Hears what the script and its tools say, and what went wrong in the last tool.
@@ -94,11 +119,12 @@ impl Watcher {
 }
 
 impl World {
-    /// A new world. The plugin holds every permission that it declares: nothing in here can harm.
+    /// A new world. The plugin holds every permission that it declares, and every credential has a stand-in: nothing in here
+    /// can harm. Where requests are sent, hosts and credentials are those that its owner granted.
     ///
     /// # Errors
     /// The diagnostics of a plugin that does not load, or why there can be no world.
-    pub fn make(bench: &mut Bench, recipe: &Recipe) -> Result<World, Vec<Diagnostic>> {
+    pub fn make(bench: &mut Bench, recipe: &Recipe, stage: &Stage) -> Result<World, Vec<Diagnostic>> {
         let root = TempRoot::new().map_err(|e| impossible(&e))?;
         recipe.write(root.path()).map_err(|e| impossible(&e))?;
         let shipped = if recipe.plugin.is_some() { Shipped::LibraryOnly } else { Shipped::All };
@@ -107,10 +133,21 @@ impl World {
             .watching(Watching::Off)
             .shipped(shipped)
             .clock(Clock::manual(BEGINNING))
-            .credentials(Source::none())
             .commands(Commands::Refused)
-            .offline()
+            .tape(stage.deck.clone())
             .brief();
+        let placeholders;
+        builder = match stage.deck.requests() {
+            Requests::Replayed => {
+                placeholders = Placeholders::for_all();
+                builder.credentials(Source::none().behind(placeholders.clone())).offline()
+            }
+            Requests::Recorded => {
+                placeholders = Placeholders::for_given();
+                let source = Source::of_this_user().behind(placeholders.clone());
+                builder.credentials(source).network_of(stage.root.clone())
+            }
+        };
         if let Some(engines) = &bench.engines {
             builder = builder.engine(engines.host.clone());
         }
@@ -121,7 +158,11 @@ impl World {
             Engines { host: host.clone(), test: Arc::new(test), doors }
         });
         let engines = engines.clone();
-        let generation = recipe.plugin.as_deref().map(|name| live(&host, name)).transpose()?;
+        let owned = match stage.deck.requests() {
+            Requests::Replayed => None,
+            Requests::Recorded => Some(GrantStore::new(stage.root.clone(), Clock::system(), Bus::default())),
+        };
+        let generation = recipe.plugin.as_deref().map(|name| live(&host, name, owned.as_ref())).transpose()?;
         let plugin = match &generation {
             Some(generation) => generation.plugin.clone(),
             None => Arc::new(PluginCtx {
@@ -138,8 +179,15 @@ impl World {
             generation,
             watcher: Arc::default(),
             doors: engines.doors,
+            deck: stage.deck.clone(),
+            placeholders,
+            declared: OnceLock::new(),
+            owned,
             root,
         };
+        if let Some(generation) = &world.generation {
+            world.know(&generation.declared).map_err(|e| impossible(&e))?;
+        }
         Ok(world)
     }
 
@@ -172,9 +220,28 @@ impl World {
     /// For permissions that cannot be read.
     pub(super) fn grant(&self, declared: &Declared) -> Result<()> {
         let grants = &self.host.services().grants;
-        give(&self.host, &self.plugin.name, declared)?;
+        give(&self.host, &self.plugin.name, declared, self.owned.as_ref())?;
         self.plugin.grants.store(grants.effective(&self.plugin.name, declared));
+        let _ = self.declared.set(Arc::new(declared.clone()));
+        self.know(declared)
+    }
+
+    /// Binds stand-ins for credentials to the declared hosts, or tells the recorder what to hide.
+    fn know(&self, declared: &Declared) -> Result<()> {
+        if let Reach::Listed(hosts) = declared.hosts() {
+            self.placeholders.bind(hosts.iter().cloned());
+        }
+        let names = match declared.secrets() {
+            Reach::Listed(names) => names.iter().map(String::as_str).collect(),
+            Reach::None | Reach::Any => Vec::new(),
+        };
+        self.deck.hide(self.host.services().credentials.redactor(names)?);
         Ok(())
+    }
+
+    /// What its requests came to.
+    pub fn played(&self) -> Played {
+        self.deck.finish()
     }
 
     /// Puts the assertions' doors to this world in force for the scripts of this context.
@@ -187,7 +254,20 @@ impl World {
         };
         let below = self.root.path().join("granted");
         let grant_folder = Box::new(move |folder: &str| grant_folder(&host, name.as_deref(), &below, folder));
-        self.doors.open(ctx, asserts::Hands { set_setting, grant_folder })
+        let (host, plugin) = (self.host.clone(), self.plugin.clone());
+        let declared = self.generation.as_ref().map(|g| g.declared.clone()).or_else(|| self.declared.get().cloned());
+        let revoke = Box::new(move |text: &str| {
+            let store = &host.services().grants;
+            for grant in Grant::parse(text)? {
+                store.revoke(&plugin.name, &grant)?;
+            }
+            host.plugins().grants_changed();
+            // A script that stands for itself is no plugin that hears of it.
+            plugin.grants.store(store.effective(&plugin.name, &declared.clone().unwrap_or_default()));
+            Ok(())
+        });
+        self.doors
+            .open(ctx, asserts::Hands { set_setting, grant_folder, revoke, credentials: self.placeholders.clone() })
     }
 
     /// How test scripts reach tools.
@@ -263,7 +343,7 @@ fn impossible(e: &Error) -> Vec<Diagnostic> {
 }
 
 /// The plugin under test, switched on and holding what it declares.
-fn live(host: &Host, name: &str) -> Result<Arc<Generation>, Vec<Diagnostic>> {
+fn live(host: &Host, name: &str, owned: Option<&GrantStore>) -> Result<Arc<Generation>, Vec<Diagnostic>> {
     let plugins = host.plugins();
     let mut status = plugins.status(name);
     if status.as_ref().is_some_and(|s| !s.enabled) {
@@ -276,15 +356,38 @@ fn live(host: &Host, name: &str) -> Result<Arc<Generation>, Vec<Diagnostic>> {
         }
         return Err(bad);
     };
-    give(host, name, &generation.declared).map_err(|e| impossible(&e))?;
+    give(host, name, &generation.declared, owned).map_err(|e| impossible(&e))?;
     plugins.grants_changed();
     Ok(generation)
 }
 
-/// Grants everything that is declared and missing.
-fn give(host: &Host, name: &str, declared: &Declared) -> Result<()> {
+/// Grants everything that is declared and missing; of hosts and credentials what the owner granted in life, where that counts.
+fn give(host: &Host, name: &str, declared: &Declared, owned: Option<&GrantStore>) -> Result<()> {
     let store = &host.services().grants;
+    let reaches_out = |p: Permission| matches!(p, Permission::ExternalHttp | Permission::UseSecrets);
+    if let Some(owned) = owned {
+        let record = owned.record(name)?;
+        for permission in Permission::ALL.iter().copied().filter(|p| reaches_out(*p)) {
+            if record.granted.contains(permission.as_str()) {
+                store.grant(name, &Grant::Permission(permission))?;
+            }
+            if record.denied.contains(permission.as_str()) {
+                store.revoke(name, &Grant::Permission(permission))?;
+            }
+        }
+        let hosts = record.hosts.into_iter().map(Grant::Host);
+        for grant in hosts.chain(record.secrets.into_iter().map(Grant::Secret)) {
+            store.grant(name, &grant)?;
+        }
+    }
+    // A list beside any host is held at once, and what is beside it is not missed.
+    if owned.is_none() && *declared.hosts() == Reach::Any {
+        store.grant(name, &Grant::Permission(Permission::ExternalHttp))?;
+    }
     for missing in permissions::missing(declared, &store.effective(name, declared)) {
+        if owned.is_some() && reaches_out(missing.permission) {
+            continue;
+        }
         for grant in Grant::parse(&missing.argument())? {
             store.grant(name, &grant)?;
         }

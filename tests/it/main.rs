@@ -17,6 +17,7 @@ mod mcp;
 mod net_lanes;
 mod pictures;
 mod proxied;
+mod recorded;
 mod reference;
 mod reload;
 mod routes;

@@ -162,6 +162,7 @@ fn every_script_test_passes() {
     let options = trial::Options {
         root: lapidary::paths::Paths::at(project("")),
         paths: ["tests/suite", "scripts"].map(project).to_vec(),
+        requests: trial::Requests::Replayed,
     };
     let report = trial::run(&options, &mut |_| {}).unwrap();
     let wrong: Vec<String> =

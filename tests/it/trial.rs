@@ -66,7 +66,11 @@ fn test_a_folder_is_granted_and_empty() {
     assert_eq(pictures.list("a").map(|entry| entry.name), ["b.txt"]);
     assert_throws(|| grant_folder("../pictures"), "invalid_arguments");
 }
-fn test_nothing_leaves_this_machine() { assert_throws(|| tools::run("far_away", #{}), "upstream_unavailable"); }
+fn test_what_may_be_taken_away() {
+    revoke("EXTERNAL_HTTP");
+    assert_throws(|| tools::run("far_away", #{}), "permission_denied");
+    assert_throws(|| revoke("EVERYTHING"), "invalid_arguments");
+}
 "#;
 
 fn run(sh: &Shell, words: &[&str], code: i32) -> Value {

@@ -2,7 +2,7 @@
 
 /// One step down into a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step<'a> {
+pub enum Step<'a> {
     /// Into an object.
     Key(&'a str),
     /// Into an array.
@@ -11,7 +11,7 @@ pub(super) enum Step<'a> {
 
 /// Line and column, from 1, of what the steps lead to: for a key its own name, for an entry its value. Where a step leads
 /// nowhere, the place of the last one that was found.
-pub(super) fn locate(text: &str, steps: &[Step]) -> (usize, usize) {
+pub fn locate(text: &str, steps: &[Step]) -> (usize, usize) {
     let mut walker = Walker { text: text.as_bytes(), pos: 0 };
     let at = walker.find(steps);
     let before = &text[..at.min(text.len())];
@@ -20,7 +20,7 @@ pub(super) fn locate(text: &str, steps: &[Step]) -> (usize, usize) {
 }
 
 /// The path as people write it: `capabilities.settings[2].type`.
-pub(super) fn shown(steps: &[Step]) -> String {
+pub fn shown(steps: &[Step]) -> String {
     let mut path = String::new();
     for step in steps {
         match step {
