@@ -373,8 +373,8 @@ impl HostBuilder {
         if self.history {
             writer = Some(keep_history(&plugins, history.clone(), &bus)?);
         }
+        plugins.keep_past(&history);
         plugins.start();
-        plugins.revive_from(&history);
         let host = Host(Arc::new(Inner {
             services,
             engine,

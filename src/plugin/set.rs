@@ -180,6 +180,7 @@ impl Plugins {
             order.sort_by_cached_key(|(name, ..)| state.entries.get(name).map_or(u32::MAX, |e| e.rank));
         }
         self.commit_many(order, &[]);
+        self.revive(&names);
     }
 
     /// What discovery had to say.
@@ -381,12 +382,14 @@ impl Plugins {
     }
 
     fn build_here(&self, name: &Arc<str>) -> Built {
-        let (found, number) = {
+        let (found, number, is_new) = {
             let state = self.state();
             let Some(entry) = state.entries.get(name) else { return Err(Vec::new()) };
-            (entry.found.clone(), entry.number + 1)
+            (entry.found.clone(), entry.number + 1, entry.live.is_none())
         };
-        self.loader.build(&found, number)
+        let generation = self.loader.build(&found, number)?;
+        let more = if is_new { self.waits_for(&generation, &found) } else { Vec::new() };
+        if more.is_empty() { Ok(generation) } else { Err(more) }
     }
 
     fn build_stream(self: &Arc<Self>, names: &[Arc<str>], build: BuildOne) -> Builds {

@@ -4,12 +4,13 @@
 use super::discover::{self, Found, Location};
 use super::load::{Draft, Generation, LoadedFile, RouteDraft};
 use super::set::{Entry, Live, Plugins};
-use super::source::History;
+use super::source::{Entry as Kept, History};
 use super::status::Disk;
 use crate::base::event::Event;
 use crate::script::diagnostic::Diagnostic;
 use crate::script::value;
-use crate::service::{permissions, settings};
+use crate::service::permissions::{self, Missing};
+use crate::service::settings;
 use crate::tool::registry::{Absence, Code, LiveTool, Snapshot};
 use crate::tool::route::LiveRoute;
 use crate::tool::spec::Spec;
@@ -87,15 +88,13 @@ impl Plugins {
     }
 
     /// From now on a plugin whose files do not load, and of which nothing is live, answers from the last good version that this
-    /// history kept. A broken save takes no tool away: not across a restart, and not from one who switches a plugin on again.
-    pub fn revive_from(self: &Arc<Self>, history: &History) {
+    /// history kept; so does one whose files ask for more than that version was granted. Neither a broken save nor a wish takes
+    /// a tool away: not across a restart, and not from one who switches a plugin on again. Said before [`Plugins::start`].
+    pub fn keep_past(&self, history: &History) {
         let _ = self.past.set(history.clone());
-        let names = self.names();
-        self.revive(&names);
     }
 
     pub(super) fn revive(self: &Arc<Self>, names: &[Arc<str>]) {
-        let Some(history) = self.past.get() else { return };
         let broken: Vec<Found> = {
             let state = self.state();
             let broken = names
@@ -105,23 +104,41 @@ impl Plugins {
             broken.map(|e| e.found.clone()).collect()
         };
         for found in broken {
-            let Some(kept) = history.list(&found.name).into_iter().find(|e| e.ok) else { continue };
-            // Checks every file's digest; a damaged version is no good one.
-            if history.files(&found.name, kept.generation).is_err() {
-                continue;
-            }
-            let folder =
-                self.loader.services.paths.history_dir(&found.name).join(kept.generation.to_string()).join("files");
-            let location = match found.single_file() {
-                Some(file) => Location::File(folder.join(file)),
-                None => Location::Folder(folder),
-            };
-            let (me, old) = (self.clone(), Found { location, ..found.clone() });
-            let built = self.pool().run(move || me.loader.build(&old, kept.generation));
-            if let Some(Ok(generation)) = built {
-                self.bring_back(&found.name.as_str().into(), generation);
+            let (me, name) = (self.clone(), Arc::from(found.name.as_str()));
+            if let Some(generation) = self.pool().run(move || me.last_good(&found)).flatten() {
+                self.bring_back(&name, generation);
             }
         }
+    }
+
+    /// The last good version that the history kept, built once more. Runs scripts: for the threads of calls only.
+    fn last_good(&self, found: &Found) -> Option<Generation> {
+        let kept = self.last_kept(found)?;
+        let history = self.past.get()?;
+        // Checks every file's digest; a damaged version is no good one.
+        history.files(&found.name, kept.generation).ok()?;
+        let folder =
+            self.loader.services.paths.history_dir(&found.name).join(kept.generation.to_string()).join("files");
+        let location = match found.single_file() {
+            Some(file) => Location::File(folder.join(file)),
+            None => Location::Folder(folder),
+        };
+        self.loader.build(&Found { location, ..found.clone() }, kept.generation).ok()
+    }
+
+    /// What a version that nothing live stands before waits for: it asks for more than the last one of the history does.
+    pub(super) fn waits_for(&self, new: &Generation, found: &Found) -> Vec<Diagnostic> {
+        // Asked first: it is cheap, and mostly there is nothing.
+        if missing(new).is_empty() {
+            return Vec::new();
+        }
+        let is_same = self.last_kept(found).is_none_or(|kept| *kept.hash == *new.hash);
+        let last = if is_same { None } else { self.last_good(found) };
+        last.map_or_else(Vec::new, |last| asks_for_more(&last, new, found))
+    }
+
+    fn last_kept(&self, found: &Found) -> Option<Kept> {
+        self.past.get()?.list(&found.name).into_iter().find(|kept| kept.ok)
     }
 
     fn bring_back(&self, name: &Arc<str>, generation: Generation) {
@@ -387,8 +404,6 @@ pub(super) fn same_to_a_reader(old: &[Arc<LiveTool>], new: &[Arc<LiveTool>]) -> 
 
 /// What a new version asks for and was not granted, where the live one does without: it waits until the owner has said yes.
 fn asks_for_more(live: &Generation, new: &Generation, found: &Found) -> Vec<Diagnostic> {
-    let missing =
-        |generation: &Generation| permissions::missing(&generation.declared, &generation.plugin.grants.load());
     let had = missing(live);
     missing(new)
         .iter()
@@ -405,4 +420,9 @@ fn asks_for_more(live: &Generation, new: &Generation, found: &Found) -> Vec<Diag
             .hint(format!("lapidary grant {} {}", found.name, asked.argument()))
         })
         .collect()
+}
+
+/// What a version declares and its plugin was not granted.
+fn missing(generation: &Generation) -> Vec<Missing> {
+    permissions::missing(&generation.declared, &generation.plugin.grants.load())
 }

@@ -296,6 +296,30 @@ fn a_version_that_asks_for_more_waits_for_its_grant_while_the_last_one_answers()
 }
 
 #[test]
+fn a_version_that_waits_for_its_grant_waits_across_a_restart_too() {
+    let w = World::with(|b| b.watching(Watching::Off).keep_history());
+    let version = |asks: &str, says: &str| format!("{asks}/// A. Use it in tests.\nfn risky() {{ \"{says}\" }}\n");
+    w.tool("t", &version("", "one"));
+    w.write("user/tools/t.rhai", &version("const PERMISSIONS = [\"RUN_COMMANDS\"];\n", "two"));
+    // A plugin that is new asks for nothing more than it did: it is there, and its tools say what they lack.
+    w.write(
+        "user/tools/new.rhai",
+        "const PERMISSIONS = [\"RUN_COMMANDS\"];\n/// N. Use it in tests.\nfn fresh() { 1 }\n",
+    );
+    let again = w.again();
+    assert_eq!(again.text("risky", json!({})), "one");
+    let status = again.host.plugins().status("t").unwrap();
+    assert!(status.status.starts_with("live 1, disk 2 failed"), "{}", status.status);
+    assert!(status.diagnostics[0].render().contains("lapidary grant t RUN_COMMANDS"), "{:?}", status.diagnostics);
+    assert_eq!(again.fails("fresh", json!({})).0, "permission_denied");
+    for grant in &lapidary::service::grants::Grant::parse("RUN_COMMANDS").unwrap() {
+        again.host.services().grants.grant("t", grant).unwrap();
+    }
+    again.host.plugins().grants_changed();
+    assert_eq!(again.text("risky", json!({})), "two");
+}
+
+#[test]
 fn two_hosts_on_one_root_lose_no_write() {
     let w = World::new();
     w.tool("t", "/// Counts. Use it in tests.\nfn count() { state::update(\"n\", 0, |v| v + 1) }\n");

@@ -40,6 +40,13 @@ impl World {
         World { host, dir }
     }
 
+    /// The same root after a restart, with nothing that happens by itself.
+    pub fn again(self) -> World {
+        self.host.stop();
+        let host = Host::builder().root(self.dir.path()).credentials(Source::none()).shipped(Shipped::LibraryOnly);
+        World { host: host.watching(Watching::Off).start().unwrap(), dir: self.dir }
+    }
+
     pub fn path(&self, relative: &str) -> PathBuf {
         self.dir.path().join(relative)
     }
