@@ -7,7 +7,9 @@
 
 mod client;
 mod dispatch;
+mod html;
 mod image;
+mod kept;
 mod live;
 mod load;
 mod mcp;
@@ -24,7 +26,7 @@ fn main() {
     if peer::is_asked() {
         return;
     }
-    let benches: [(&str, fn()); 7] = [
+    let benches: [(&str, fn()); 8] = [
         ("dispatch", dispatch::run),
         ("load", load::run),
         ("live", live::run),
@@ -32,6 +34,7 @@ fn main() {
         ("mcp", mcp::run),
         ("net", net::run),
         ("image", image::run),
+        ("html", html::run),
     ];
     for (name, run) in benches {
         if measure::is_wanted(name) {

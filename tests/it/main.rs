@@ -11,10 +11,13 @@ mod host_api;
 mod host_rules;
 mod house;
 mod http;
+#[path = "../../benches/kept.rs"]
+mod kept;
 mod lasting;
 mod live;
 mod mcp;
 mod net_lanes;
+mod pages;
 mod pictures;
 mod proxied;
 mod recorded;

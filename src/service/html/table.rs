@@ -44,7 +44,9 @@ fn written(content: &str) -> String {
     let before = without_marks(rows.next().unwrap_or_default());
     let with_headings = content.contains(HEAD);
     let mut out = String::from("\n\n");
-    let mut columns = None;
+    // Readers drop what stands beyond the first row's cells, and fill up shorter rows by themselves.
+    let width = content.split(ROW).skip(1).map(|row| row.matches([CELL, HEAD]).count()).max().unwrap_or_default();
+    let mut is_first = true;
     if !before.trim().is_empty() {
         out.push_str(before.trim());
         out.push_str("\n\n");
@@ -63,11 +65,12 @@ fn written(content: &str) -> String {
         if cells.is_empty() {
             continue;
         }
-        out.push_str(&format!("| {} |\n", cells.join(" | ")));
-        if columns.is_none() {
-            columns = Some(cells.len());
-            out.push_str(&format!("|{}\n", " --- |".repeat(cells.len())));
+        out.push_str(&format!("| {} |", cells.join(" | ")));
+        if std::mem::take(&mut is_first) {
+            out.push_str(&"  |".repeat(width - cells.len()));
+            out.push_str(&format!("\n|{}", " --- |".repeat(width)));
         }
+        out.push('\n');
     }
     out.push('\n');
     out
@@ -100,6 +103,10 @@ mod tests {
             ("<table><tr><th>a|b</th></tr><tr><td><p>x</p><p>y</p></td></tr></table>", "| a\\|b |\n| --- |\n| x y |"),
             ("<table><tr><td>x</td><td><p>y</p></td></tr><tr><td></td></tr></table>", "x\n\ny"),
             ("<table><tr><td><table><tr><th>a</th></tr></table></td></tr></table>", "| a |\n| --- |"),
+            (
+                "<table><tr><th>a</th></tr><tr><td>1</td><td>2</td></tr><tr><td>3</td></tr></table>",
+                "| a |  |\n| --- | --- |\n| 1 | 2 |\n| 3 |",
+            ),
             ("<table></table>", ""),
             ("<p>a&#xfdd0;b</p>", "ab"),
         ] {

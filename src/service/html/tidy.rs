@@ -13,6 +13,8 @@ pub(super) const MAX_TAGS: usize = 200_000;
 const MAX_FORMATTING: usize = 16;
 /// Most lists and quotes around a line of Markdown; each indents every line inside it.
 const MAX_INDENTS: usize = 10;
+/// How many elements around a piece of code may name its language.
+const MAX_CODE_FRAMES: usize = 4;
 /// How far back an end tag looks for its element.
 const MAX_REACH: usize = 256;
 
@@ -128,12 +130,31 @@ pub(super) fn tidy(html: &str, purpose: Purpose) -> Result<String> {
         tags: 0,
         templates: 0,
         last_closed: None,
+        begins_code: false,
     };
     page.read(html)?;
     while !page.open.is_empty() {
         page.pop();
     }
     Ok(page.out)
+}
+
+/// The language of code inside this element, by the ways in which pages mark it.
+fn language(tag: &Tag<'_>) -> Option<String> {
+    if !matches!(tag.name.as_str(), "pre" | "code" | "div" | "figure") {
+        return None;
+    }
+    let class = tag.attributes.iter().find(|(name, _)| name == "class")?.1;
+    let marked = class.split_ascii_whitespace().find_map(|word| {
+        let after = |mark: &str| word.strip_prefix(mark);
+        after("language-")
+            .or_else(|| after("lang-"))
+            .or_else(|| after("highlight-source-"))
+            .or_else(|| after("highlight-"))
+    })?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '#' | '_' | '.' | '-');
+    let says_something = !matches!(marked, "" | "default" | "none" | "text" | "plaintext");
+    (says_something && marked.len() <= 24 && marked.chars().all(is_name)).then(|| marked.to_owned())
 }
 
 /// An element that is open.
@@ -143,6 +164,8 @@ struct Open {
     written: bool,
     /// Where its start tag stands in the output.
     start: (usize, usize),
+    /// The language that its class names, for the code inside.
+    language: Option<String>,
 }
 
 struct Page {
@@ -160,6 +183,8 @@ struct Page {
     templates: usize,
     /// The last end tag: where it stands, and its element's start tag.
     last_closed: Option<((usize, usize), (usize, usize))>,
+    /// Whether a block of code was opened that has no text yet.
+    begins_code: bool,
 }
 
 impl Page {
@@ -241,6 +266,9 @@ impl Page {
 
     fn element(&mut self, tag: &Tag<'_>, drawn: bool) -> Result<()> {
         let name = tag.name.as_str();
+        if self.is_in_code() {
+            return self.element_in_code(tag);
+        }
         if !drawn {
             self.make_room(name);
             if !self.fits_here(name) {
@@ -266,6 +294,7 @@ impl Page {
             return Err(Error::new(Kind::TooLarge, format!("the page nests deeper than {MAX_DEPTH} elements")));
         }
         let start = self.out.len();
+        let language = if self.purpose == Purpose::Markdown { language(tag) } else { None };
         if written {
             let text = tag.written(self.purpose);
             if let Some(open) = self.joined(&tag.name, &text) {
@@ -274,8 +303,46 @@ impl Page {
             }
             self.out.push_str(&text);
         }
-        self.entered(Open { name: tag.name.clone(), written, start: (start, self.out.len()) });
+        self.begins_code |= written && tag.name == "pre" && self.purpose == Purpose::Markdown;
+        self.entered(Open { name: tag.name.clone(), written, start: (start, self.out.len()), language });
         Ok(())
+    }
+
+    /// Whether this is inside a block of code that is to be read: then spaces and lines count, and tags do not.
+    fn is_in_code(&self) -> bool {
+        self.purpose == Purpose::Markdown && self.is_open("pre")
+    }
+
+    /// What is inside `pre` becomes one text, as the converter knows blocks of code only from `code` directly inside.
+    fn element_in_code(&mut self, tag: &Tag<'_>) -> Result<()> {
+        let name = tag.name.as_str();
+        if name == "br" {
+            self.text("\n");
+        }
+        if VOID.contains(&name) || tag.closes_itself {
+            return Ok(());
+        }
+        if is_block(name) {
+            self.end_line();
+        }
+        self.push(tag, false)
+    }
+
+    /// Some pages make each line of code an element.
+    fn end_line(&mut self) {
+        if !self.begins_code && !self.out.ends_with('\n') {
+            self.out.push('\n');
+        }
+    }
+
+    /// Opens the code of a `pre`, with the language that it or what is around it names.
+    fn open_code(&mut self) {
+        self.begins_code = false;
+        let named = self.open.iter().rev().take(MAX_CODE_FRAMES).find_map(|open| open.language.as_deref());
+        match named {
+            Some(language) => self.out.push_str(&format!("<code class=\"language-{language}\">")),
+            None => self.out.push_str("<code>"),
+        }
     }
 
     /// In Markdown two like elements side by side are one: the converter would join them itself, one by one.
@@ -291,7 +358,7 @@ impl Page {
         }
         self.out.truncate(from);
         self.last_closed = None;
-        Some(Open { name: name.to_owned(), written: true, start })
+        Some(Open { name: name.to_owned(), written: true, start, language: None })
     }
 
     /// Closes what a new element of that name ends by itself.
@@ -362,7 +429,8 @@ impl Page {
             self.out.push('<');
             self.out.push_str(name);
             self.out.push('>');
-            self.entered(Open { name: (*name).to_owned(), written: true, start: (start, self.out.len()) });
+            let start = (start, self.out.len());
+            self.entered(Open { name: (*name).to_owned(), written: true, start, language: None });
         }
     }
 
@@ -453,6 +521,15 @@ impl Page {
         if let Some(count) = self.names.get_mut(&open.name) {
             *count -= 1;
         }
+        if !open.written && self.is_in_code() && is_block(&open.name) {
+            self.end_line();
+        }
+        if open.written && open.name == "pre" && self.purpose == Purpose::Markdown {
+            if self.begins_code {
+                self.open_code();
+            }
+            self.out.push_str("</code>");
+        }
         if open.written {
             self.formatting -= usize::from(FORMATTING.contains(&open.name.as_str()));
             self.indents -= usize::from(INDENTING.contains(&open.name.as_str()));
@@ -473,6 +550,15 @@ impl Page {
                 return;
             }
             self.open_cell();
+        }
+        let mut text = text;
+        if self.begins_code {
+            // As the parser does behind `<pre>`.
+            text = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text);
+            if text.is_empty() {
+                return;
+            }
+            self.open_code();
         }
         self.escaped(text);
     }
@@ -520,6 +606,9 @@ impl Page {
                 self.make_room(&plain.name);
                 if self.fits_here(&plain.name) {
                     self.push(&plain, true)?;
+                    if self.begins_code {
+                        self.open_code();
+                    }
                     self.escaped(content);
                     self.pop();
                 }

@@ -75,6 +75,18 @@ fn markdown_keeps_only_what_it_can_say() {
         ("<p>a</p><p>b</p>", "<p>a</p><p>b</p>"),
         ("<a href=x onclick=y title=z>a</a>", "<a href=\"x\" title=\"z\">a</a>"),
         ("<code class=language-rust>a</code>", "<code class=\"language-rust\">a</code>"),
+        ("<pre>a\n <b>b</b><br>c</pre>", "<pre><code>a\n b\nc</code></pre>"),
+        (
+            "<pre>\n<code class=\"hljs language-c++\">a</code>\n</pre>",
+            "<pre><code class=\"language-c++\">a\n</code></pre>",
+        ),
+        (
+            "<div class=\"highlight-python3 x\"><div class=highlight><pre><span></span>a</pre></div></div><pre class=\"lang-\\'x\">b</pre>",
+            "<div><div><pre><code class=\"language-python3\">a</code></pre></div></div><pre class=\"lang-\\'x\"><code>b</code></pre>",
+        ),
+        ("<div><pre><div>a</div><div>b</div>c</div>d", "<div><pre><code>a\nb\nc</code></pre></div>d"),
+        ("<pre></pre><pre><img src=x><hr></pre>", "<pre><code></code></pre><pre><code></code></pre>"),
+        ("<xmp><b></xmp>", "<pre><code>&lt;b></code></pre>"),
         ("<title>t</title><script>s</script><style>c</style>x", "x"),
     ] {
         assert_eq!(tidy(html, Purpose::Markdown).unwrap(), want, "{html}");
