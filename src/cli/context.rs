@@ -1,5 +1,6 @@
 //! What every command shares: where the root is, how the host is opened, how a command may end.
 
+use super::resident;
 use crate::app::{Host, HostBuilder, Watching};
 use crate::base::error::{Error, Kind};
 use crate::base::file::{self, Held};
@@ -154,6 +155,7 @@ impl Lasting {
     pub fn start(builder: HostBuilder) -> Result<Lasting, Stop> {
         let host = builder.watching(Watching::On).keep_history().start().map_err(Stop::NoHost)?;
         let mark = file::hold(&host.paths().host_mark()).ok();
+        resident::let_go_of_start();
         Ok(Lasting { host, _mark: mark })
     }
 }

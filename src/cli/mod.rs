@@ -18,6 +18,7 @@ mod new;
 mod parts;
 mod print;
 mod reference;
+mod resident;
 mod rollback;
 mod serve;
 mod settings;
