@@ -3,7 +3,7 @@
 use crate::base::error::Result;
 use crate::script::control;
 use crate::script::module::HostModule;
-use crate::service::html::{Element, Link};
+use crate::service::html::{Article, Element, Link};
 use rhai::{Dynamic, Map};
 
 /// The module.
@@ -28,6 +28,23 @@ fn link(link: Link) -> Dynamic {
     map.into()
 }
 
+fn article(article: Article) -> Map {
+    let mut map = Map::new();
+    for (key, text) in [
+        ("title", article.title),
+        ("byline", article.byline),
+        ("published", article.published),
+        ("site", article.site),
+        ("description", article.description),
+        ("language", article.language),
+        ("html", article.html),
+    ] {
+        map.insert(key.into(), text.into());
+    }
+    map.insert("whole".into(), article.whole.into());
+    map
+}
+
 fn element(element: Element) -> Dynamic {
     let attributes: Map =
         element.attributes.into_iter().map(|(name, value)| (name.as_str().into(), value.into())).collect();
@@ -41,7 +58,7 @@ fn element(element: Element) -> Dynamic {
 
 #[rhai::plugin::export_module]
 mod api {
-    use super::{element, link, room};
+    use super::{article as shown, element, link, room};
     use crate::host::argument::Options;
     use crate::script::control;
     use crate::script::ctx::{OrRaise, Res};
@@ -56,7 +73,8 @@ mod api {
     }
 
     /// A page as Markdown: headings, lists, links, tables and code are kept.
-    /// Options: `max_chars` (integer) cuts it after so many characters, with an ellipsis.
+    /// Options: `max_chars` (integer) cuts it after so many characters, with an ellipsis; `base` (the page's own address) makes
+    /// links and pictures absolute, and leaves out those that cannot be followed.
     ///
     /// Throws `too_large` for a page over 8 MiB or elements nested deeper than 512; so in all functions here.
     ///
@@ -66,10 +84,45 @@ mod api {
     /// ```
     #[rhai_fn(return_raw, name = "to_markdown")]
     pub fn to_markdown_with(call: NativeCallContext, html: &str, opts: Map) -> Res<String> {
-        let options = Options::read(opts, &["max_chars"]).or_raise(&call)?;
+        let options = Options::read(opts, &["max_chars", "base"]).or_raise(&call)?;
         let most = options.count("max_chars", usize::MAX >> 1).or_raise(&call)?;
-        let markdown = to_markdown(call, html)?;
+        let markdown = match options.text("base").or_raise(&call)? {
+            // The page is parsed twice.
+            Some(base) => room(html).and_then(|()| room(html)).and_then(|()| html::to_markdown_from(html, &base)),
+            None => room(html).and_then(|()| html::to_markdown(html)),
+        }
+        .or_raise(&call)?;
         Ok(if let Some(most) = most { text::truncate(&markdown, most) } else { markdown })
+    }
+
+    #[rhai_fn(return_raw)]
+    pub fn article(call: NativeCallContext, html: &str) -> Res<Map> {
+        article_with(call, html, Map::new())
+    }
+
+    /// The part of a page that is there to be read, without menus, notices and lists of other pages. Gives a map: `html`,
+    /// `title`, `byline`, `published`, `site`, `description`, `language` (texts, empty where the page does not say), and
+    /// `whole`: `true` where no part stands out and `html` is the whole page.
+    /// Options: `base` (the page's own address) makes links and pictures absolute.
+    ///
+    /// Throws `invalid_arguments` for a base that is no address.
+    ///
+    /// ```rhai
+    /// let words = "";
+    /// for i in 0..20 { words += "Tea is a drink, and people like it. "; }
+    /// let page = `<title>Tea | Shop</title><nav><a href=/>Home</a></nav><article><h1>Tea</h1><p>${words} <a href=/green>Green</a></article>`;
+    /// let article = html::article(page, #{base: "https://example.org/tea"});
+    /// assert_eq(article.title, "Tea");
+    /// assert(!article.whole && !article.html.contains("Home"), "without the menu");
+    /// assert(article.html.contains("https://example.org/green"), "with whole addresses");
+    /// ```
+    #[rhai_fn(return_raw, name = "article")]
+    pub fn article_with(call: NativeCallContext, html: &str, opts: Map) -> Res<Map> {
+        let options = Options::read(opts, &["base"]).or_raise(&call)?;
+        let base = options.text("base").or_raise(&call)?;
+        let read =
+            room(html).and_then(|()| room(html)).and_then(|()| html::article(html, base.as_deref(), &control::check));
+        Ok(shown(read.or_raise(&call)?))
     }
 
     /// The text that a reader would see, one line for each block.

@@ -1,6 +1,8 @@
 //! Pages as Markdown, text, links and elements: what `html::` does, over `htmd` and `scraper`.
 //! It fetches nothing. Every page is made tidy before it is parsed: deep or huge ones end in an error, never in a crash.
 
+mod article;
+mod rewrite;
 mod table;
 mod tag;
 mod tidy;
@@ -10,6 +12,8 @@ use htmd::HtmlToMarkdown;
 use scraper::{ElementRef, Html, Node, Selector};
 use tidy::Purpose;
 use url::Url;
+
+pub use article::{Article, article};
 
 /// The largest page, in bytes.
 pub const MAX: usize = 8 << 20;
@@ -57,6 +61,18 @@ pub fn to_markdown(html: &str) -> Result<String> {
     Ok(table::without_marks(markdown.trim()))
 }
 
+/// As [`to_markdown`], with links and pictures made absolute by `base`, the page's own address, and without those that cannot
+/// be followed.
+///
+/// # Errors
+/// As [`to_markdown`]; `invalid_arguments` for a base that is no URL.
+pub fn to_markdown_from(html: &str, base: &str) -> Result<String> {
+    let base = parsed_base(Some(base))?;
+    let page = Html::parse_document(&tidied(html, Purpose::Page)?);
+    let base = base.map(|given| page_base(&page, &given).unwrap_or(given));
+    to_markdown(&rewrite::written(&[*page.root_element()], base.as_ref(), |_| rewrite::Keep::All))
+}
+
 /// The text that a reader would see, one line for each block.
 ///
 /// # Errors
@@ -71,11 +87,7 @@ pub fn text(html: &str) -> Result<String> {
 /// `too_large` past [`MAX`], `invalid_arguments` for a base that is no URL.
 pub fn links(html: &str, base: Option<&str>) -> Result<Vec<Link>> {
     let page = tidied(html, Purpose::Page)?;
-    let base = base
-        .map(|b| {
-            Url::parse(b).map_err(|_| Error::invalid("the base is no URL").hint("for example https://example.org/page"))
-        })
-        .transpose()?;
+    let base = parsed_base(base)?;
     let page = Html::parse_document(&page);
     // A page may say itself what its links are relative to.
     let base = base.map(|b| page_base(&page, &b).unwrap_or(b));
@@ -148,6 +160,13 @@ fn selector(css: &str) -> Result<Selector> {
         let shown: String = css.chars().take(60).flat_map(char::escape_debug).collect();
         Error::invalid(format!("`{shown}` is no CSS selector")).hint("for example \"table.prices td\"")
     })
+}
+
+fn parsed_base(base: Option<&str>) -> Result<Option<Url>> {
+    let read = |base| {
+        Url::parse(base).map_err(|_| Error::invalid("the base is no URL").hint("for example https://example.org/page"))
+    };
+    base.map(read).transpose()
 }
 
 fn page_base(page: &Html, given: &Url) -> Option<Url> {
