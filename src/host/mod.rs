@@ -17,6 +17,7 @@ pub mod json;
 pub mod log;
 pub mod math;
 pub mod net;
+pub mod pdf;
 pub mod progress;
 pub mod random;
 pub mod regex;
@@ -49,6 +50,7 @@ pub fn all() -> Vec<HostModule> {
         log::module(),
         math::module(),
         net::module(),
+        pdf::module(),
         progress::module(),
         random::module(),
         regex::module(),

@@ -17,6 +17,7 @@ pub mod images;
 pub mod markers;
 pub mod math;
 pub mod pattern;
+pub mod pdf;
 pub mod permissions;
 pub mod picture;
 pub mod ports;

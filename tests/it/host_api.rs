@@ -65,6 +65,8 @@ const ROWS: &[(&str, &str)] = &[
     ("hash::md5/1", r#"hash::md5("text")"#),
     ("hash::sha1/1", r#"hash::sha1("text")"#),
     ("hash::sha256/1", r#"hash::sha256(blob(3))"#),
+    ("html::article/1", r#"html::article("<p>x</p>")"#),
+    ("html::article/2", r#"html::article("<p>x</p>", #{base: "https://example.org"})"#),
     ("html::links/1", r#"html::links("<a href='/x'>x</a>")"#),
     ("html::links/2", r#"html::links("<a href='/x'>x</a>", "https://example.org")"#),
     ("html::select/2", r#"html::select("<p>x</p>", "p")"#),
@@ -123,6 +125,14 @@ const ROWS: &[(&str, &str)] = &[
     ("net::register_direct_hosts/1", r#"net::register_direct_hosts(["a.example.net"])"#),
     ("net::request/2", r#"net::request("GET", "http://localhost:8080/echo")"#),
     ("net::request/3", r#"net::request("OPTIONS", "http://localhost:8080/echo", #{allow_redirects: true})"#),
+    (
+        "pdf::text/1",
+        r#"pdf::text("%PDF-1.4 1 0 obj<</Pages 2 0 R>>endobj 2 0 obj<</Kids[3 0 R]>>endobj 3 0 obj<</Type/Page>>endobj trailer<</Root 1 0 R>>".to_blob())"#,
+    ),
+    (
+        "pdf::text/2",
+        r#"pdf::text("%PDF-1.4 1 0 obj<</Pages 2 0 R>>endobj 2 0 obj<</Kids[3 0 R]>>endobj 3 0 obj<</Type/Page>>endobj trailer<</Root 1 0 R>>".to_blob(), #{pages: 1})"#,
+    ),
     ("Response.bytes", r#"net::get("http://localhost:8080/echo").bytes"#),
     ("Response.headers", r#"net::get("http://localhost:8080/echo").headers"#),
     ("Response.json", r#"net::get("http://localhost:8080/echo").json"#),
