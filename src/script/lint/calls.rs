@@ -45,6 +45,12 @@ impl Own {
         self.functions.contains_key(function)
     }
 
+    /// Where the first function of that name begins.
+    pub(super) fn begin(&self, function: &str) -> Option<Position> {
+        let places = self.functions.get(function)?.1.iter().map(|(_, position)| *position);
+        places.min_by_key(|position| (position.line(), position.position()))
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.functions.keys().map(ImmutableString::as_str)
     }

@@ -2,6 +2,7 @@
 //! Knows the language and the engine's functions, not what a tool is.
 
 mod calls;
+mod closures;
 mod description;
 mod names;
 mod natives;

@@ -61,6 +61,7 @@ impl Outline {
                 place: Place::TopLevel,
                 captures_scope: false,
                 unknown: Vec::new(),
+                pointers: Vec::new(),
                 prints: (0, Position::NONE),
                 last_setting: None,
                 out: Outline::default(),
@@ -146,6 +147,8 @@ struct Walk<'a> {
     /// A call `f!()` or `is_def_var` is somewhere: names may come from elsewhere.
     captures_scope: bool,
     unknown: Vec<(String, Place, Position)>,
+    /// Names in closures that stand for functions of the file.
+    pointers: Vec<(String, Position)>,
     prints: (usize, Position),
     last_setting: Option<Position>,
     out: Outline,
@@ -188,8 +191,12 @@ impl Walk<'_> {
                 let (long, name, namespace, _) = &**variable;
                 if !namespace.is_empty() {
                     self.qualified(namespace, name, None, *pos);
-                } else if long.is_none() && short.is_none() && self.place != Place::Closure {
-                    self.variable(name, *pos);
+                } else if long.is_none() && short.is_none() {
+                    match self.place {
+                        Place::Closure if self.own.has(name) => self.pointers.push((name.to_string(), *pos)),
+                        Place::Closure => {}
+                        _ => self.variable(name, *pos),
+                    }
                 }
             }
             Some(ASTNode::Expr(Expr::StringConstant(text, pos))) => self.text(text, *pos),
@@ -364,6 +371,7 @@ impl Walk<'_> {
                 "take it out, or say log::info(..) for what should stay",
             );
         }
+        self.out.findings.extend(super::closures::hidden(ast, &self.pointers, self.own, self.source));
         let calls = self.calls.finish(ast);
         self.out.findings.extend(calls);
         self.out
@@ -450,7 +458,7 @@ const ELSEWHERE: [(&str, &str); 7] = [
     ("pass", "{}"),
 ];
 
-fn before(a: Position, b: Position) -> bool {
+pub(super) fn before(a: Position, b: Position) -> bool {
     (a.line(), a.position()) < (b.line(), b.position())
 }
 

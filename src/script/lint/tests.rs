@@ -32,6 +32,34 @@ fn table(rows: &[(&str, &[&str])]) {
 }
 
 #[test]
+fn a_closure_whose_variable_is_taken_for_a_function_further_up_is_told() {
+    let finding = |place: &str| {
+        format!(
+            "warning {place} `asked` in this closure is `fn asked` of line 1, not the variable | give the variable or the function of line 1 another name"
+        )
+    };
+    for (text, places) in [
+        ("fn asked(x) { x }\nfn f(asked) { let w = || asked + 1; w.call() }", vec!["2:26"]),
+        ("fn asked(x) { x }\nfn f() { let asked = 1; [1].map(|x| x + asked) }", vec!["2:41"]),
+        ("fn asked(x) { x }\nfn f() { for asked in [1] { let w = || f(asked); } }\nfn f(x) { x }", vec!["2:42"]),
+        (
+            "fn asked(x) { x }\nfn f() { let asked = 1; let w = || { let v = || asked; v.call() }; w.call() }",
+            vec!["2:49"],
+        ),
+        // The variable itself, a parameter of the closure, a call, and a pointer that is meant.
+        ("fn asked(x) { x }\nfn f(asked) { asked + 1 }", vec![]),
+        ("fn asked(x) { x }\nfn f() { [1].map(|asked| asked + 1) }", vec![]),
+        ("fn asked(x) { x }\nfn f() { [1].map(|x| asked(x)) }", vec![]),
+        ("fn asked(x) { x }\nfn f() { [[1]].map(|list| list.map(asked)) }\nfn g(asked) { asked }", vec![]),
+        // Below the closure, a function hides nothing.
+        ("fn f(asked) { let w = || asked + 1; w.call() }\nfn asked(x) { x }", vec![]),
+    ] {
+        let wanted: Vec<String> = places.into_iter().map(finding).collect();
+        on_call_thread(move || assert_eq!(lines(&rig().findings(text)), wanted, "{text}"));
+    }
+}
+
+#[test]
 fn a_function_that_hides_a_used_method_or_operator_is_refused_naming_both_lines() {
     table(&[
         (
