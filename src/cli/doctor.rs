@@ -7,7 +7,7 @@ use crate::base::event::{Bus, Event};
 use crate::base::file;
 use crate::base::paths::Paths;
 use crate::net::Outlet;
-use crate::plugin::discover::is_litter;
+use crate::plugin::discover::{Origin, is_litter};
 use crate::script::alloc;
 use crate::service::credentials::{Source, Store};
 use clap::Args;
@@ -145,7 +145,8 @@ impl Doctor {
                     "mend its schema",
                 );
             }
-            for missing in &status.missing_permissions {
+            // What a shipped plugin could do with a grant is an offer: nobody put it there.
+            for missing in status.missing_permissions.iter().filter(|_| status.origin != Origin::Shipped.as_str()) {
                 let mend = format!("lapidary grant {} {missing}", status.name);
                 found.note("grants", format!("{} asks for {missing} and does not have it", status.name), mend);
             }

@@ -424,6 +424,19 @@ fn the_recorder_keeps_nothing_of_a_private_chat() {
     shell.run(&["call", "weather_now", "place=Brno", "--private"]).ends(1);
 }
 
+#[test]
+fn what_a_shipped_plugin_could_do_with_a_grant_is_nothing_to_look_at() {
+    let shell = shop();
+    let ran = shell.run(&["doctor"]).ends(0);
+    assert!(!ran.out.contains("USE_SECRETS"), "{ran:?}");
+    // The same plugin in a folder of one's own is there because somebody wants it.
+    for file in ["plugin.json", "tools/weather.rhai", "README.md"] {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/weather").join(file);
+        shell.write(&format!("user/plugins/weather/{file}"), std::fs::read(from).unwrap());
+    }
+    shell.run(&["doctor"]).ends(0).says("lapidary grant weather USE_SECRETS=weather");
+}
+
 const KEY: &str = "k3y/with+signs=0815";
 /// The key as it is, in an address, in JSON and in base64, each in part.
 const TRACES: [&str; 4] = ["k3y/with", "k3y%2F", "k3y\\/", "azN5L3"];
