@@ -308,7 +308,7 @@ fn an_album_of_every_kind_is_shown_in_order_without_what_is_broken() {
         panic!("{:?}", outcome.parts)
     };
     let full = gallery.items[0].full.as_deref().unwrap();
-    assert!(full.starts_with("/api/plugin/album/picture/"), "{full}");
+    assert!(full.starts_with("/api/plugin/album/picture/") && full.ends_with(".webp"), "{full}");
     let opened = good(&w, "album_open", json!({ "name": "2024/Italy/BEACH.jpg" }));
     assert!(opened.text.starts_with("2024/Italy/beach.JPG: 1 kB, changed "), "{}", opened.text);
     let [Part::Image(image), Part::Files(files)] = &opened.parts[..] else { panic!("{:?}", opened.parts) };
@@ -349,7 +349,7 @@ fn a_tile_of_the_album_opens_the_original_and_nothing_beside_it() {
     let server = Door::start(dir.path());
     let get = |path: &str| {
         let id = encode_base64(path.as_bytes()).replace('+', "-").replace('/', "_").replace('=', "");
-        ask(&server, "GET", &format!("/api/plugin/album/picture/{id}"), &[], "")
+        ask(&server, "GET", &format!("/api/plugin/album/picture/{id}.jpg"), &[], "")
     };
     let original = get("2024/Italy/beach.JPG");
     assert_eq!((original.status, original.header("content-type")), (200, Some("image/jpeg")));
