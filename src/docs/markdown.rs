@@ -24,7 +24,7 @@ pub fn index(modules: &[Module]) -> String {
     out.push_str(
         "\nWhile a file loads (its top level and `get_tools()`) only reading works: \
          `settings log json base64 text regex html hash time` (not `time::sleep`), `state::get` and `state::all`, \
-         `cache::get`, `files::list`, `stat`, `read_text` and `asset`, and the same of `files::root(name)`. \
+         `cache::get`, `net::parse` and `net::with_params`, `files::list`, `stat`, `read_text` and `asset`, and the same of `files::root(name)`. \
          Everything else throws `disabled`.\n\n\
          [Permissions](permissions.md) · [Errors](errors.md) · [Events](events.md) · [Commands](commands.md) · \
          [the manifest's schema](plugin.schema.json) · [this as JSON](host-api.json)\n",

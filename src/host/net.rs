@@ -1,10 +1,11 @@
 //! `net::`: HTTP requests of the plugin. Sending is the network's, permission `service::fetch`'s; here scripts ask for it.
 
 use crate::base::error::{Error, Result};
-use crate::host::{callback, json};
+use crate::host::{argument, callback, json};
 use crate::script::ctx::{self, Ctx, OrRaise, Res};
 use crate::script::module::HostModule;
 use crate::script::{control, value};
+use crate::service::address;
 use crate::service::fetch::{self, Allowance, Lane, Outgoing, Sender};
 use rhai::{Array, Dynamic, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext};
 use std::sync::Arc;
@@ -171,6 +172,28 @@ fn read_json(response: &Response) -> Result<Dynamic> {
     json::read(&text(response)?).map_err(|e| e.context(format!("the answer with status {}", response.0.status)))
 }
 
+fn parts(address: &str, base: Option<&str>) -> Result<Map> {
+    let parts = address::parse(address, base)?;
+    let mut map = Map::new();
+    for (key, text) in [
+        ("url", parts.url),
+        ("scheme", parts.scheme),
+        ("host", parts.host),
+        ("path", parts.path),
+        ("query", parts.query),
+        ("fragment", parts.fragment),
+    ] {
+        map.insert(key.into(), text.into());
+    }
+    map.insert("port".into(), i64::from(parts.port).into());
+    Ok(map)
+}
+
+fn with_params(address: &str, params: &Dynamic) -> Result<String> {
+    let pairs = argument::pairs(params, "params", &mut argument::scalar)?;
+    address::with_params(address, &pairs)
+}
+
 fn classify(call: &NativeCallContext, host: &str) -> Res<String> {
     let ctx = ctx::live(call)?;
     ask_direct(call, &ctx)?;
@@ -305,6 +328,41 @@ mod api {
     #[rhai_fn(return_raw, name = "request")]
     pub fn request_with(call: NativeCallContext, method: &str, url: &str, opts: Map) -> Res<Response> {
         send(&call, method, url, opts)
+    }
+
+    #[rhai_fn(return_raw)]
+    pub fn parse(call: NativeCallContext, address: &str) -> Res<Map> {
+        super::parts(address, None).or_raise(&call)
+    }
+
+    /// Takes an address apart, as a request would read it; a relative one is read from `base`. Gives a map: `url` (the whole in
+    /// its one spelling), `scheme`, `host` (lower case, no brackets), `port` (an integer), `path`, `query`, `fragment`.
+    /// Nothing is sent, and no permission is needed.
+    ///
+    /// Throws `invalid_arguments` for what is no address.
+    ///
+    /// ```rhai
+    /// let parts = net::parse("../tea?x=1", "https://Example.org/shop/green/");
+    /// assert_eq(parts.url, "https://example.org/shop/tea?x=1");
+    /// assert_eq([parts.host, parts.port, parts.query], ["example.org", 443, "x=1"]);
+    /// ```
+    #[rhai_fn(return_raw, name = "parse")]
+    pub fn parse_from(call: NativeCallContext, address: &str, base: &str) -> Res<Map> {
+        super::parts(address, Some(base)).or_raise(&call)
+    }
+
+    /// An address with `params`, a map, added to its query; an array repeats its key. For `get_all`, whose addresses have each
+    /// its own; a single request takes them as the option `params`. Nothing is sent.
+    ///
+    /// Throws `invalid_arguments` for what is no address, and for values that are no text, number or bool.
+    ///
+    /// ```rhai
+    /// let url = net::with_params("http://localhost:8080/greeting", #{name: "Ann & Bo", tag: ["a", "b"]});
+    /// assert_eq(url, "http://localhost:8080/greeting?name=Ann+%26+Bo&tag=a&tag=b");
+    /// ```
+    #[rhai_fn(return_raw)]
+    pub fn with_params(call: NativeCallContext, address: &str, params: Dynamic) -> Res<String> {
+        super::with_params(address, &params).or_raise(&call)
     }
 
     #[rhai_fn(return_raw)]

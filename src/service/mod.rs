@@ -1,5 +1,6 @@
 //! Layer 1: what the script API does, in plain Rust: no Rhai, no server. `Services` is handed down to every call.
 
+pub mod address;
 pub mod attachments;
 pub mod cache;
 pub mod chance;
