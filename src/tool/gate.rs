@@ -176,7 +176,17 @@ fn permissions(request: &Request<'_>) -> Verdict {
         declared.iter().filter(|p| !request.grants.allows(p)).map(|p| request.grants.lack(*p)).collect();
     match missing.as_slice() {
         [] => {}
-        [one] => return Err(one.error(plugin).context(format!("`{}`", request.tool.name))),
+        [one] => {
+            let error = one.error(plugin).context(format!("`{}`", request.tool.name));
+            // The tool's plugin has declared it, so that only the grant is left to say.
+            let command = format!("lapidary grant {plugin} {}", one.argument());
+            return Err(match (one.permission, one.names.is_empty()) {
+                (Permission::ExternalHttp, true) => {
+                    error.hint(format!("type: {command} for any host, or {command}=example.org for this one"))
+                }
+                _ => error.hint(format!("type: {command}")),
+            });
+        }
         several => {
             let words: Vec<String> = several.iter().map(|p| format!("`{p}`")).collect();
             let commands: Vec<String> = several.iter().map(|p| format!("lapidary grant {plugin} {p}")).collect();
@@ -384,7 +394,7 @@ mod tests {
         let scopes = ScopeValues::default();
         let one = spec(Locality::Local, &[Permission::RunCommands]);
         let e = decide(&request(&one, &scopes, &Grants::default())).unwrap_err();
-        assert!(e.to_string().contains("lapidary grant dice RUN_COMMANDS"), "{e}");
+        assert_eq!(e.hint_text(), Some("type: lapidary grant dice RUN_COMMANDS"));
         // Where the plugin names credentials, no more than those.
         let declared = Declared::parse(&json!([{"USE_SECRETS": ["weather", "tides"]}])).unwrap();
         let key = spec(Locality::Local, &[Permission::UseSecrets]);
