@@ -182,18 +182,26 @@ fn folded(element: ElementRef) -> String {
 fn readable(root: ElementRef) -> String {
     use ego_tree::iter::Edge;
     let mut out = String::new();
-    let mut skipping = 0_usize;
+    let (mut skipping, mut verbatim) = (0_usize, 0_usize);
     for edge in root.traverse() {
         match edge {
             Edge::Open(node) => match node.value() {
                 Node::Element(e) if SKIPPED.contains(&e.name()) => skipping += 1,
-                Node::Element(e) if is_block(e.name()) => newline(&mut out),
+                Node::Element(e) if is_block(e.name()) => {
+                    newline(&mut out);
+                    verbatim += usize::from(e.name() == "pre");
+                }
+                // The lines of code are lines.
+                Node::Text(text) if skipping == 0 && verbatim > 0 => out.push_str(text),
                 Node::Text(text) if skipping == 0 => push_folded(&mut out, text),
                 _ => {}
             },
             Edge::Close(node) => match node.value() {
                 Node::Element(e) if SKIPPED.contains(&e.name()) => skipping -= 1,
-                Node::Element(e) if is_block(e.name()) => newline(&mut out),
+                Node::Element(e) if is_block(e.name()) => {
+                    newline(&mut out);
+                    verbatim -= usize::from(e.name() == "pre");
+                }
                 _ => {}
             },
         }
@@ -294,6 +302,7 @@ mod tests {
     fn text_is_one_line_a_block() {
         let text = text(PAGE).unwrap();
         assert!(text.starts_with("Prices\nSee the list and b.\none\ntwo\n"), "{text}");
+        assert_eq!(super::text("<p>a</p><pre>if x:\n    b\n</pre><p>c").unwrap(), "a\nif x:\n    b\nc");
         assert!(!text.contains("alert"));
     }
 

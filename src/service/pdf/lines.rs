@@ -4,7 +4,7 @@
 /// A gap beyond this part of the size is a space between words.
 const WORD: f64 = 0.16;
 /// A gap beyond this part of the size is one between columns of a table.
-const COLUMN: f64 = 1.8;
+const COLUMN: f64 = 1.2;
 /// Pieces that stand higher or lower than this part of the size are on another line.
 const LINE: f64 = 0.6;
 /// Lines further apart than this part of the size are not of one paragraph.
