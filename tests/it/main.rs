@@ -30,6 +30,7 @@ mod shell;
 mod shown;
 mod stock;
 mod trial;
+mod web;
 mod world;
 
 #[global_allocator]

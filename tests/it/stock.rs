@@ -31,8 +31,17 @@ fn calls() -> Vec<(&'static str, &'static str, Value, &'static str)> {
 }
 
 /// Tools that want a folder, a key or the network first: their own tests call them.
-const ELSEWHERE: [&str; 7] =
-    ["album_list", "album_open", "album_show", "find_pictures", "view_picture", "weather_forecast", "weather_now"];
+const ELSEWHERE: [&str; 9] = [
+    "album_list",
+    "album_open",
+    "album_show",
+    "fetch_url",
+    "find_pictures",
+    "view_picture",
+    "weather_forecast",
+    "weather_now",
+    "web_search",
+];
 
 fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
