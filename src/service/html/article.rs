@@ -33,8 +33,12 @@ pub struct Article {
 
 /// Least text of a part that stands out, in characters.
 const LEAST: usize = 200;
-/// Least share of the page's text that such a part has.
+/// Least share of the page's text that a part has which the page itself marks as its text, and one that only looks like it.
 const SHARE: f64 = 0.3;
+const UNMARKED_SHARE: f64 = 0.7;
+/// A list of so many links that is nearly nothing else is no part of a text, unless it has this share of it.
+const LINKS: usize = 10;
+const LINKS_SHARE: f64 = 0.3;
 /// Largest description of itself in JSON that is looked at, in bytes.
 const MAX_JSON: usize = 256 << 10;
 
@@ -97,6 +101,7 @@ struct Seen {
     /// Characters of text, and how many of them are links.
     text: usize,
     linked: usize,
+    links: usize,
     commas: usize,
     score: f64,
     noise: bool,
@@ -123,12 +128,28 @@ pub fn article(html: &str, base: Option<&str>, go_on: &dyn Fn() -> Result<()>) -
     survey.score();
     go_on()?;
     let (parts, whole) = survey.choose();
+    if !whole {
+        survey.find_lists(&parts);
+    }
     let noise = |id: NodeId| survey.index.get(&id).is_some_and(|at| survey.seen[*at].noise);
+    let headings = parts.iter().flat_map(|part| part.descendants()).filter_map(ElementRef::wrap);
+    let heading =
+        headings.filter(|element| element.value().name() == "h1" && !noise(element.id())).map(heading_of).next();
+    if let Some(heading) = heading
+        .filter(|heading| !heading.is_empty() && (found.head.is_empty() || found.head.contains(heading.as_str())))
+    {
+        found.article.title = heading;
+    }
+    let mut found = found.article;
     let title = found.title.clone();
     let mut repeated = false;
     let keep = |element: ElementRef| {
         // The heading stands in the title already.
-        if !repeated && matches!(element.value().name(), "h1" | "h2") && !title.is_empty() && folded(element) == title {
+        if !repeated
+            && matches!(element.value().name(), "h1" | "h2")
+            && !title.is_empty()
+            && heading_of(element) == title
+        {
             repeated = true;
             return Keep::Nothing;
         }
@@ -181,11 +202,11 @@ impl<'p> Survey<'p> {
     }
 
     fn give_to_parent(&mut self, at: usize) {
-        let (parent, text, linked, commas) =
-            (self.seen[at].parent, self.seen[at].text, self.seen[at].linked, self.seen[at].commas);
+        let Seen { parent, text, linked, links, commas, .. } = self.seen[at];
         if parent != at {
             self.seen[parent].text += text;
             self.seen[parent].linked += linked;
+            self.seen[parent].links += links + usize::from(self.name(at) == "a");
             self.seen[parent].commas += commas;
         }
     }
@@ -220,7 +241,7 @@ impl<'p> Survey<'p> {
                 || (small && (role || around(self.nodes[at])))
             {
                 self.seen[at].noise = true;
-                let (text, linked, commas) = (self.seen[at].text, self.seen[at].linked, self.seen[at].commas);
+                let Seen { text, linked, commas, .. } = self.seen[at];
                 let parents: Vec<usize> = self.parents(at).collect();
                 for parent in parents {
                     let seen = &mut self.seen[parent];
@@ -228,6 +249,24 @@ impl<'p> Survey<'p> {
                     seen.linked = seen.linked.saturating_sub(linked);
                     seen.commas = seen.commas.saturating_sub(commas);
                 }
+            }
+        }
+    }
+
+    /// Marks lists of links inside the text that was chosen.
+    fn find_lists(&mut self, parts: &[NodeRef<'p, Node>]) {
+        let chosen: Vec<usize> = parts.iter().filter_map(|part| self.index.get(&part.id()).copied()).collect();
+        let all: usize = chosen.iter().map(|at| self.seen[*at].text).sum();
+        for at in 1..self.nodes.len() {
+            let seen = &self.seen[at];
+            if self.seen[seen.parent].noise {
+                self.seen[at].noise = true;
+                continue;
+            }
+            let list = matches!(self.name(at), "ul" | "ol" | "dl" | "table" | "div" | "section");
+            let small = (seen.text as f64) < LINKS_SHARE * all as f64;
+            if list && small && seen.links >= LINKS && self.plain(at) < 0.2 && !chosen.contains(&at) {
+                self.seen[at].noise = true;
             }
         }
     }
@@ -266,8 +305,9 @@ impl<'p> Survey<'p> {
     /// The parts that are there to be read, and whether that is the whole page.
     fn choose(&self) -> (Vec<NodeRef<'p, Node>>, bool) {
         let body = self.nodes.iter().position(|node| node.value().name() == "body").unwrap_or(0);
-        let all = self.seen.get(body).map_or(0, |seen| seen.text);
-        let enough = |text: usize| text >= LEAST && text as f64 >= SHARE * all as f64;
+        // Words that are no links: of those a list of other pages has few.
+        let words = |at: usize| self.seen.get(at).map_or(0, |seen| seen.text.saturating_sub(seen.linked));
+        let all = words(body) as f64;
         let named: [&dyn Fn(usize) -> bool; 3] = [
             &|at| self.nodes[at].value().attr("itemprop") == Some("articleBody"),
             &|at| self.name(at) == "article" && !self.parents(at).any(|parent| self.name(parent) == "article"),
@@ -276,7 +316,8 @@ impl<'p> Survey<'p> {
         for is in named {
             let mut found = (1..self.nodes.len()).filter(|at| is(*at) && !self.seen[*at].noise);
             if let (Some(at), None) = (found.next(), found.next())
-                && enough(self.seen[at].text)
+                && self.seen[at].text >= LEAST
+                && words(at) as f64 >= SHARE * all
             {
                 return (vec![*self.nodes[at]], false);
             }
@@ -299,8 +340,14 @@ impl<'p> Survey<'p> {
             };
             let siblings = (1..self.nodes.len()).filter(|at| self.seen[*at].parent == parent && !self.seen[*at].noise);
             let parts: Vec<usize> = siblings.filter(|at| beside(*at)).collect();
-            if enough(parts.iter().map(|at| self.seen[*at].text).sum()) {
+            let enough = |words: usize| words >= LEAST && words as f64 >= UNMARKED_SHARE * all;
+            if enough(parts.iter().map(|at| words(*at)).sum()) {
                 return (parts.into_iter().map(|at| *self.nodes[at]).collect(), false);
+            }
+            // Sections that lie beside each other deeper down: what holds them all.
+            let holder = self.parents(best).take_while(|at| *at != body && *at != 0).find(|at| enough(words(*at)));
+            if let Some(at) = holder {
+                return (vec![*self.nodes[at]], false);
             }
         }
         (self.nodes.get(body).map(|node| **node).into_iter().collect(), true)
@@ -348,7 +395,13 @@ fn has(element: ElementRef, words: &[&str]) -> bool {
 }
 
 /// What the page says of itself.
-fn described(page: &Html) -> Result<Article> {
+struct Described {
+    article: Article,
+    /// The title of the window.
+    head: String,
+}
+
+fn described(page: &Html) -> Result<Described> {
     let metas = selector("meta[content]")?;
     let mut meta: HashMap<String, String> = HashMap::new();
     for element in page.select(&metas) {
@@ -368,7 +421,7 @@ fn described(page: &Html) -> Result<Article> {
         Ok(found.filter(|text| !text.is_empty() && text.chars().count() <= most))
     };
     let site = say(&["og:site_name", "application-name"]).unwrap_or_default();
-    let heading = text("h1", 300)?;
+    let heading = first("h1")?.map(heading_of).filter(|heading| !heading.is_empty());
     let head = first("title")?.map(|title| one_line(&title.text().collect::<String>(), 300)).unwrap_or_default();
     let title = match (&heading, say(&["og:title", "twitter:title"])) {
         // The heading of the page, where the rest of it agrees.
@@ -392,7 +445,7 @@ fn described(page: &Html) -> Result<Article> {
             },
             |at| Ok(Some(at)),
         )?;
-    Ok(Article {
+    let article = Article {
         title,
         byline,
         published: published.unwrap_or_default(),
@@ -401,7 +454,13 @@ fn described(page: &Html) -> Result<Article> {
         language: page.root_element().attr("lang").map(|lang| one_line(lang, 20)).unwrap_or_default(),
         html: String::new(),
         whole: false,
-    })
+    };
+    Ok(Described { article, head })
+}
+
+/// The words of a heading, without the sign by which it is linked to.
+fn heading_of(element: ElementRef) -> String {
+    one_line(folded(element).trim_end_matches(['¶', '§', '#', ' ']), 300)
 }
 
 #[derive(Default)]

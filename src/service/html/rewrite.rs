@@ -17,14 +17,14 @@ pub(super) enum Keep {
 }
 
 /// Attributes that stay, beside addresses.
-const ATTRIBUTES: [&str; 5] = ["alt", "title", "start", "lang", "datetime"];
+const ATTRIBUTES: [&str; 4] = ["alt", "start", "lang", "datetime"];
 /// Where pages that load pictures late keep their addresses.
 const LATE: [&str; 4] = ["data-src", "data-original", "data-lazy-src", "data-url"];
 /// Have no content.
 const VOID: [&str; 6] = ["br", "hr", "img", "wbr", "col", "source"];
 
-/// These nodes as HTML. With `base`, links and pictures are made absolute; addresses that lead nowhere from there, such as
-/// scripts, are left out.
+/// These nodes as HTML. With `base`, links and pictures are made absolute; links without words, and addresses that lead nowhere
+/// from there, such as scripts and places on the same page, are left out.
 pub(super) fn written(
     parts: &[NodeRef<'_, Node>],
     base: Option<&Url>,
@@ -43,6 +43,7 @@ pub(super) fn written(
                         let stays = left_out == 0
                             && !SKIPPED.contains(&element.value().name())
                             && !is_empty_picture(element, base)
+                            && !is_empty_link(element)
                             && keep(element) == Keep::All;
                         if stays {
                             opened(element, base, &mut out);
@@ -93,6 +94,7 @@ fn opened(element: ElementRef, base: Option<&Url>, out: &mut String) {
     }
     if name == "a"
         && let Some(href) = value.attr("href").and_then(|href| address(href, base, false))
+        && !is_same_page(&href, base)
     {
         put("href", &href);
     }
@@ -102,6 +104,24 @@ fn opened(element: ElementRef, base: Option<&Url>, out: &mut String) {
         put("src", &src);
     }
     out.push('>');
+}
+
+/// Whether a link has nothing that says where it leads, or only the sign by which headings are linked to.
+fn is_empty_link(element: ElementRef) -> bool {
+    if element.value().name() != "a" {
+        return false;
+    }
+    let mut signs = element.text().flat_map(str::chars).filter(|c| !c.is_whitespace());
+    let first = signs.next();
+    let bare =
+        first.is_none() || (signs.next().is_none() && matches!(first, Some('¶' | '§' | '#' | '🔗' | '\u{f0c1}')));
+    let pictures = || element.descendants().filter_map(ElementRef::wrap).any(|inside| inside.value().name() == "img");
+    bare && !pictures()
+}
+
+fn is_same_page(href: &str, base: Option<&Url>) -> bool {
+    let (Some(base), Some((page, _))) = (base, href.split_once('#')) else { return false };
+    base.as_str().split('#').next() == Some(page)
 }
 
 /// Whether a picture has nothing to show: no address, or it only counts who looks.

@@ -21,13 +21,16 @@ pub(super) fn unpack(raw: Vec<u8>, filters: &[(Vec<u8>, Dict)], ask: Ask) -> Res
     let mut bytes = raw;
     for (name, parameters) in filters {
         bytes = match name.as_slice() {
-            b"FlateDecode" | b"Fl" => predicted(inflate(&bytes, ask)?, parameters),
+            b"FlateDecode" | b"Fl" => predicted(inflate(&bytes, ask)?, parameters, ask)?,
             b"LZWDecode" | b"LZW" => {
                 let early = parameters.get(b"EarlyChange").and_then(Value::integer) != Some(0);
-                predicted(lzw(&bytes, early, ask)?, parameters)
+                predicted(lzw(&bytes, early, ask)?, parameters, ask)?
             }
-            b"ASCII85Decode" | b"A85" => ascii85(&bytes),
-            b"ASCIIHexDecode" | b"AHx" => ascii_hex(&bytes),
+            b"ASCII85Decode" | b"A85" => ascii85(&bytes, ask)?,
+            b"ASCIIHexDecode" | b"AHx" => {
+                ask(bytes.len() * 2)?;
+                ascii_hex(&bytes)
+            }
             b"RunLengthDecode" | b"RL" => run_length(&bytes, ask)?,
             // Access to the file is unlocked before this.
             b"Crypt" => bytes,
@@ -102,15 +105,19 @@ fn lzw(bytes: &[u8], early: bool, ask: Ask) -> Result<Vec<u8>> {
     }
 }
 
-fn ascii85(bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len());
+fn ascii85(bytes: &[u8], ask: Ask) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
     let mut group: Vec<u32> = Vec::with_capacity(5);
     for &byte in bytes {
         match byte {
-            b'z' if group.is_empty() => out.extend([0; 4]),
+            b'z' if group.is_empty() => {
+                grow(&mut out, 4, ask)?;
+                out.extend([0; 4]);
+            }
             b'!'..=b'u' => {
                 group.push(u32::from(byte - b'!'));
                 if group.len() == 5 {
+                    grow(&mut out, 4, ask)?;
                     out.extend(word85(&group));
                     group.clear();
                 }
@@ -124,7 +131,7 @@ fn ascii85(bytes: &[u8]) -> Vec<u8> {
         group.resize(5, 84);
         out.extend(&word85(&group)[..kept]);
     }
-    out
+    Ok(out)
 }
 
 fn word85(group: &[u32]) -> [u8; 4] {
@@ -167,7 +174,7 @@ fn run_length(bytes: &[u8], ask: Ask) -> Result<Vec<u8>> {
 }
 
 /// Undoes the differences between rows that make tables pack well.
-fn predicted(mut bytes: Vec<u8>, parameters: &Dict) -> Vec<u8> {
+fn predicted(mut bytes: Vec<u8>, parameters: &Dict, ask: Ask) -> Result<Vec<u8>> {
     let number = |key: &[u8], default: usize| {
         let given = parameters.get(key).and_then(Value::integer);
         given.and_then(|n| usize::try_from(n).ok()).filter(|n| (1..=1 << 20).contains(n)).unwrap_or(default)
@@ -176,7 +183,7 @@ fn predicted(mut bytes: Vec<u8>, parameters: &Dict) -> Vec<u8> {
         (number(b"Columns", 1), number(b"Colors", 1).min(32), number(b"BitsPerComponent", 8).min(16));
     let row = (columns * colours * bits).div_ceil(8);
     let pixel = (colours * bits).div_ceil(8);
-    match number(b"Predictor", 1) {
+    Ok(match number(b"Predictor", 1) {
         2 if bits == 8 => {
             for row in bytes.chunks_mut(row) {
                 for at in pixel..row.len() {
@@ -185,9 +192,12 @@ fn predicted(mut bytes: Vec<u8>, parameters: &Dict) -> Vec<u8> {
             }
             bytes
         }
-        10..=15 => png_rows(&bytes, row, pixel),
+        10..=15 => {
+            ask(bytes.len())?;
+            png_rows(&bytes, row, pixel)
+        }
         _ => bytes,
-    }
+    })
 }
 
 fn png_rows(bytes: &[u8], length: usize, pixel: usize) -> Vec<u8> {
@@ -268,10 +278,11 @@ mod tests {
         let parameters = |predictor: i64| {
             Dict(vec![(b"Predictor".to_vec(), Value::Integer(predictor)), (b"Columns".to_vec(), Value::Integer(3))])
         };
-        assert_eq!(predicted(vec![0, 1, 2, 3, 2, 1, 1, 1, 1, 5, 1, 1], &parameters(12)), [1, 2, 3, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(predicted(vec![3, 2, 2, 2, 4, 1, 1, 1], &parameters(15)), [2, 3, 3, 3, 4, 5]);
-        assert_eq!(predicted(vec![1, 1, 1, 2, 1, 1], &parameters(2)), [1, 2, 3, 2, 3, 4]);
-        assert_eq!(predicted(vec![7, 7], &parameters(1)), [7, 7]);
+        let undone = |bytes: &[u8], predictor| predicted(bytes.to_vec(), &parameters(predictor), &on).unwrap();
+        assert_eq!(undone(&[0, 1, 2, 3, 2, 1, 1, 1, 1, 5, 1, 1], 12), [1, 2, 3, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(undone(&[3, 2, 2, 2, 4, 1, 1, 1], 15), [2, 3, 3, 3, 4, 5]);
+        assert_eq!(undone(&[1, 1, 1, 2, 1, 1], 2), [1, 2, 3, 2, 3, 4]);
+        assert_eq!(undone(&[7, 7], 1), [7, 7]);
     }
 
     #[test]
@@ -281,6 +292,7 @@ mod tests {
         assert_eq!(undo("FlateDecode", &bomb).unwrap_err().kind(), Kind::TooLarge);
         let twice = [(b"FlateDecode".to_vec(), Dict::default()), (b"FlateDecode".to_vec(), Dict::default())];
         assert_eq!(unpack(deflated(&bomb), &twice, &on).unwrap_err().kind(), Kind::TooLarge);
+        assert_eq!(undo("ASCII85Decode", &vec![b'z'; MAX_UNPACKED]).unwrap_err().kind(), Kind::TooLarge);
         assert_eq!(undo("RunLengthDecode", &[129, 0].repeat(1 << 20)).unwrap_err().kind(), Kind::TooLarge);
         let stop = |_: usize| Err(Error::new(Kind::Cancelled, "enough"));
         let filters = [(b"FlateDecode".to_vec(), Dict::default())];

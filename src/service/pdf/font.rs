@@ -224,13 +224,15 @@ fn national(name: &[u8]) -> Codes {
 
 /// `first [w w w]` and `first last w`, one after the other.
 fn composite_widths(file: &File, given: &[Value], widths: &mut HashMap<u32, f64>) -> Result<()> {
-    let mut at = 0;
-    while let Some(first) = given.get(at) {
+    // Ranges may lie over each other, so what they hold is counted and not what comes of it.
+    let (mut at, mut entries) = (0, 0_usize);
+    while let Some(first) = given.get(at).filter(|_| entries < MAX_ENTRIES) {
         let first = file.get(first)?.integer().and_then(|n| u32::try_from(n).ok());
         let second = given.get(at + 1).map_or(Ok(Value::Null), |value| file.get(value))?;
         at += 2;
         let Some(first) = first else { continue };
         if let Value::Array(list) = &second {
+            entries += list.len();
             for (step, width) in list.iter().enumerate() {
                 if let Some(width) = width.number() {
                     widths.insert(first.saturating_add(step as u32), width);
@@ -241,11 +243,10 @@ fn composite_widths(file: &File, given: &[Value], widths: &mut HashMap<u32, f64>
             let width = given.get(at).map_or(Ok(Value::Null), |value| file.get(value))?.number();
             at += 1;
             if let (Some(last), Some(width)) = (last, width) {
-                widths.extend((first..=last.min(first.saturating_add(0xffff))).map(|code| (code, width)));
+                let last = last.min(first.saturating_add(0xffff));
+                entries += last.saturating_sub(first) as usize;
+                widths.extend((first..=last).map(|code| (code, width)));
             }
-        }
-        if widths.len() > MAX_ENTRIES {
-            break;
         }
     }
     Ok(())

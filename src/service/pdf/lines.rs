@@ -94,10 +94,10 @@ impl Lines {
         });
     }
 
-    /// Whether nothing but spaces stands in the line so far.
+    /// Whether nothing but a few spaces stands in the line so far.
     fn indenting(&self) -> bool {
-        let line = self.out.rsplit('\n').next().unwrap_or_default();
-        line.len() < 40 && line.bytes().all(|byte| byte == b' ')
+        let mut end = self.out.bytes().rev().take(40).skip_while(|byte| *byte == b' ');
+        end.next() == Some(b'\n')
     }
 
     fn space(&mut self, count: usize) {

@@ -297,6 +297,11 @@ fn hostile_files_end_in_an_error_or_a_text_and_stop_when_they_are_told_to() {
     let huge_map = stream("", b"begincmap 1 beginbfrange <00000000> <ffffffff> <0000> endbfrange endcmap");
     let font = "<< /Type /Font /Subtype /Type0 /Encoding /Identity-H /ToUnicode 6 0 R >>";
     assert_eq!(one(&page_with(b"BT /F 10 Tf <0041> Tj ET", "", font, &[huge_map])), "A");
+    let wide = format!("/W [{}]", "0 65535 500 ".repeat(60_000));
+    let font = format!("<< /Type /Font /Subtype /Type0 /Encoding /Identity-H /DescendantFonts [<< {wide} >>] >>");
+    assert_eq!(read(&page_with(b"BT /F 10 Tf <0041> Tj ET", "", &font, &[])).unknown, 1);
+    let spaces = format!("BT /F 10 Tf ({}{}) Tj ET", "x".repeat(300_000), " ".repeat(300_000));
+    assert_eq!(one(&page(&spaces)).len(), 300_000);
     let objects = b"1 0 obj<<>>endobj ".repeat(1000);
     for bytes in [
         [b"%PDF-1.4 ".as_slice(), &objects].concat(),

@@ -126,6 +126,50 @@ fn what_the_page_says_of_itself_is_read_wherever_it_stands() {
 }
 
 #[test]
+fn sections_beside_each_other_are_one_text_and_headings_are_those_of_the_text() {
+    let sections: String = (1..=4)
+        .map(|n| {
+            format!(
+                "<div class=sect><h2><a href=#s{n}>Part {n}</a></h2><div class=sectionbody>{}</div></div>",
+                paragraphs(n)
+            )
+        })
+        .collect();
+    let page = format!(
+        "<title>Options - The book</title><h1 class=menu-title>The book</h1><ul><li><a href=/1>one</a></li></ul>\
+         <div id=content><h1>Options<a href=#x>¶</a></h1>{sections}</div><p>Last updated.</p>"
+    );
+    let read = read(&page);
+    assert_eq!((read.title.as_str(), read.whole), ("Options", false));
+    let markdown = to_markdown(&read.html).unwrap();
+    for n in 1..=4 {
+        assert!(markdown.contains(&format!("## Part {n}\n")), "{markdown}");
+    }
+    assert!(!markdown.contains("¶") && !markdown.contains("The book") && !markdown.contains("Options"), "{markdown}");
+}
+
+#[test]
+fn lists_of_links_in_a_text_go_unless_they_are_most_of_it() {
+    let list = |n: usize| -> String { (0..n).map(|i| format!("<li><a href=/l{i}>Language {i}</a></li>")).collect() };
+    let text =
+        read(&format!("<main><ul>{}</ul>{}<ul><li><a href=/a>see this</a></li></ul></main>", list(20), paragraphs(9)));
+    assert!(!text.html.contains("Language") && text.html.contains("see this"), "{}", text.html);
+    let index =
+        read(&format!("<main><p>The chapters of this book, and what they are about.</p><ul>{}</ul></main>", list(60)));
+    assert!(index.html.contains("Language 59"), "{}", index.html);
+}
+
+#[test]
+fn links_that_say_nothing_are_left_out() {
+    let links = "<a href=/vote></a> <a href=/p><img src=/i.png alt=I></a> <a href='#top'>up</a> <a href=page#x>here</a> <a href=/b title=T>b</a>";
+    let markdown = to_markdown(&read(&format!("<main>{}<p>{links}</p></main>", paragraphs(4))).html).unwrap();
+    assert!(
+        markdown.ends_with("[![I](https://a.example/i.png)](https://a.example/p) up here [b](https://a.example/b)"),
+        "{markdown}"
+    );
+}
+
+#[test]
 fn hidden_parts_and_hostile_pages_do_no_harm() {
     let page = format!(
         "<main>{}<p style='display: none'>secret</p><p hidden>secret</p><div aria-hidden=true>secret</div></main>",
