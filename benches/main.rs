@@ -10,6 +10,7 @@ mod dispatch;
 mod html;
 mod image;
 mod kept;
+mod kit;
 mod live;
 mod load;
 mod mcp;
@@ -23,7 +24,7 @@ mod start;
 static ALLOCATOR: measure::Allocator = measure::Allocator;
 
 fn main() {
-    if peer::is_asked() {
+    if peer::is_asked() || kit::is_asked() {
         return;
     }
     let benches: [(&str, fn()); 8] = [
