@@ -99,6 +99,11 @@ fn site() -> Server {
             let packed = packed.finish().unwrap();
             answer("200 OK", "content-type: text/plain\r\ncontent-encoding: gzip\r\n", &packed)
         }
+        "/vast" => html(&format!("<title>Vast</title>{}", "<p>Tea.".repeat(1_200_000))),
+        "/much" => {
+            let list = vec![r#"{"name": "tea"}"#; 80_000].join(", ");
+            answer("200 OK", "content-type: application/json\r\n", format!("[{list}]").as_bytes())
+        }
         hop if hop.starts_with("/hop/") => match hop[5..].parse::<u8>().unwrap() {
             1 => redirect("/shop/tea"),
             n => redirect(&format!("/hop/{}", n - 1)),
@@ -130,6 +135,7 @@ fn texts_data_and_documents_are_read_and_the_rest_is_refused_kindly() {
     let read = |at: &str| w.text("fetch_url", json!({"url": site.url(at)}));
     assert!(read("/latin").ends_with("Grüner Tee"));
     assert!(read("/data").contains("\"n\": 9007199254740993"));
+    assert!(read("/much").contains(r#"[{"name": "tea"}, {"name": "tea"}"#));
     let report = read("/report");
     assert!(report.starts_with("# Tea report\n") && report.contains("PDF, 2 pages"), "{report}");
     assert!(report.ends_with("[page 1]\nAll about cafés\n\n[page 2]\nMilk, too"), "{report}");
@@ -138,6 +144,7 @@ fn texts_data_and_documents_are_read_and_the_rest_is_refused_kindly() {
         ("/broken.pdf", "invalid_arguments", "the PDF has no list of pages"),
         ("/none", "not_found", "no such page"),
         ("/huge", "too_large", "larger than 16 MB"),
+        ("/vast", "too_large", "has 8.4 MB; at most 8 MB"),
     ] {
         let (outcome, got) = fails(&w, "fetch_url", json!({"url": site.url(at)}));
         assert!(got == code && outcome.text.contains(part), "{at}: {}", outcome.text);
