@@ -23,6 +23,7 @@ pub fn render(modules: &[HostModule]) -> Vec<(String, String)> {
     #[cfg(feature = "cli")]
     pages.push(("docs/ref/commands.md".to_owned(), format!("{}\n{}", markdown::NOTE, crate::cli::reference())));
     pages.push(("docs/ref/plugin.schema.json".to_owned(), closed::manifest()));
+    pages.push(("docs/ref/recording.schema.json".to_owned(), closed::recording()));
     pages.push(("docs/ref/host-api.json".to_owned(), json::document(&modules)));
     pages
 }

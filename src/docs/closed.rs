@@ -53,8 +53,17 @@ pub fn events() -> String {
 
 /// JSON Schema of `plugin.json`.
 pub fn manifest() -> String {
+    written(&Manifest::json_schema())
+}
+
+/// The schema of files of recordings.
+pub fn recording() -> String {
+    written(&crate::trial::recording_schema())
+}
+
+fn written(schema: &Value) -> String {
     // A value that was just built from texts can always be written.
-    let mut text = serde_json::to_string_pretty(&Manifest::json_schema()).unwrap_or_default();
+    let mut text = serde_json::to_string_pretty(schema).unwrap_or_default();
     text.push('\n');
     text
 }

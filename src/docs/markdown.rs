@@ -27,7 +27,7 @@ pub fn index(modules: &[Module]) -> String {
          `cache::get`, `net::parse` and `net::with_params`, `files::list`, `stat`, `read_text` and `asset`, and the same of `files::root(name)`. \
          Everything else throws `disabled`.\n\n\
          [Permissions](permissions.md) · [Errors](errors.md) · [Events](events.md) · [Commands](commands.md) · \
-         [the manifest's schema](plugin.schema.json) · [this as JSON](host-api.json)\n",
+         [the manifest's schema](plugin.schema.json) · [that of recorded HTTP](recording.schema.json) · [this as JSON](host-api.json)\n",
     );
     out
 }

@@ -2,7 +2,6 @@
 
 use crate::app::Host;
 use crate::base::file;
-use crate::service::permissions::Permission;
 use crate::tool::registry::{LiveTool, Snapshot};
 use crate::tool::spec::{SideEffect, Spec};
 use crate::tool::toolset::{self, Catalog, Entry, Saved, Wish};
@@ -138,16 +137,11 @@ pub(super) fn describe(tool: &LiveTool) -> Tool {
         _ => JsonObject::new(),
     };
     let effect = spec.effective_side_effect();
-    let open = spec.network
-        || spec
-            .permissions
-            .iter()
-            .any(|p| matches!(p, Permission::ExternalHttp | Permission::WriteExternal | Permission::DelegateExternal));
     let mut shown = Tool::new(spec.name.clone(), spec.description.clone(), parameters).with_annotations(
         ToolAnnotations::new()
             .read_only(effect <= SideEffect::Read)
             .destructive(effect >= SideEffect::Write)
-            .open_world(open),
+            .open_world(spec.is_open_world()),
     );
     // Clients of the older revisions take only objects here.
     if let Some(Value::Object(schema)) = &spec.output_schema
@@ -195,6 +189,7 @@ mod tests {
     use super::*;
     use crate::base::error::Result;
     use crate::script::ctx::{Ctx, PluginCtx};
+    use crate::service::permissions::Permission;
     use crate::tool::registry::{Code, NativeTool};
     use serde_json::json;
 

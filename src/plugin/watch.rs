@@ -19,6 +19,33 @@ const FOLDER: Duration = Duration::from_millis(400);
 /// Where closed writes are not told, a path settles after this much quiet.
 const QUIET: Duration = Duration::from_millis(50);
 
+/// Who hears of settled changes, and where they are looked for.
+pub trait Follow: Send {
+    /// The folders to watch: those that are there now.
+    fn folders(&self) -> Folders;
+
+    /// Whether a path is of interest at all.
+    fn counts(&self, path: &Path) -> bool;
+
+    /// Whether folders may have come with these paths; then they are watched before anybody looks into them.
+    fn brings_folders(&self, paths: &BTreeSet<PathBuf>) -> bool;
+
+    /// Hears of paths that have settled.
+    fn settled(&mut self, paths: &BTreeSet<PathBuf>);
+
+    /// Events were lost: anything may have changed.
+    fn lost(&mut self);
+}
+
+/// What is watched.
+#[derive(Default)]
+pub struct Folders {
+    /// With everything in them.
+    pub deep: Vec<PathBuf>,
+    /// Themselves alone.
+    pub shallow: Vec<PathBuf>,
+}
+
 /// Watches until it is dropped.
 pub struct Watch {
     stop: mpsc::Sender<Signal>,
@@ -47,6 +74,14 @@ impl Watch {
     /// # Errors
     /// `internal` when the system refuses, such as too many watches.
     pub fn start(plugins: Arc<Plugins>, paths: &Paths, extra: &[PathBuf]) -> Result<Watch> {
+        Watch::with(Live { plugins, paths: paths.clone(), extra: extra.to_vec() })
+    }
+
+    /// Starts to watch for somebody.
+    ///
+    /// # Errors
+    /// As [`Watch::start`].
+    pub fn with(follower: impl Follow + 'static) -> Result<Watch> {
         let (tx, rx) = mpsc::channel();
         let events = tx.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
@@ -65,7 +100,7 @@ impl Watch {
             }
         })
         .map_err(|e| refused(&e))?;
-        let mut worker = Worker { watcher, plugins, paths: paths.clone(), extra: extra.to_vec() };
+        let mut worker = Worker { watcher, follower: Box::new(follower) };
         worker.watch_folders()?;
         std::thread::Builder::new()
             .name("lapidary-watch".into())
@@ -102,32 +137,17 @@ fn weigh(kind: &EventKind) -> Option<Weight> {
 
 struct Worker {
     watcher: RecommendedWatcher,
-    plugins: Arc<Plugins>,
-    paths: Paths,
-    extra: Vec<PathBuf>,
+    follower: Box<dyn Follow>,
 }
 
 impl Worker {
-    /// Watches every folder that plugins come from. The folders above are watched too, one level deep, so that one that
-    /// is made later, or made anew, is noticed.
     fn watch_folders(&mut self) -> Result<()> {
-        let p = &self.paths;
-        let deep = [p.tools(), p.plugins(), p.user().join("webui"), p.user().join("toolsets"), p.scripts(), p.stdlib()];
-        for folder in [p.root().to_path_buf(), p.user()] {
-            self.watcher.watch(&folder, RecursiveMode::NonRecursive).map_err(|e| refused(&e))?;
-        }
-        for folder in deep.iter().chain(&self.extra).filter(|f| f.is_dir()) {
-            self.watcher.watch(folder, RecursiveMode::Recursive).map_err(|e| refused(&e))?;
-        }
-        // One script that was named: its folder, for a save may put another file in its place.
-        for folder in self
-            .extra
-            .iter()
-            .filter(|f| f.is_file())
-            .filter_map(|f| f.parent())
-            .filter(|f| !deep.iter().any(|d| d == f))
-        {
-            self.watcher.watch(folder, RecursiveMode::NonRecursive).map_err(|e| refused(&e))?;
+        let Folders { deep, shallow } = self.follower.folders();
+        let modes = [(shallow, RecursiveMode::NonRecursive), (deep, RecursiveMode::Recursive)];
+        for (folders, mode) in modes {
+            for folder in folders {
+                self.watcher.watch(&folder, mode).map_err(|e| refused(&e))?;
+            }
         }
         Ok(())
     }
@@ -153,7 +173,7 @@ impl Worker {
                     Signal::Stop => return,
                     Signal::Overflow => overflow = true,
                     Signal::Path(path, weight) => {
-                        if self.change(&path).is_empty() {
+                        if !self.follower.counts(&path) {
                             continue;
                         }
                         if weight != Weight::Gone && path.is_dir() {
@@ -190,48 +210,95 @@ impl Worker {
                 });
             }
             if overflow {
-                // Events were lost: look at everything.
-                self.plugins.rescan();
-                let names = self.plugins.names();
-                self.plugins.refresh(&names);
-                self.plugins.toolsets_changed();
+                self.follower.lost();
             } else if !ready.is_empty() {
-                self.apply(&ready);
+                if self.follower.brings_folders(&ready) {
+                    // What cannot be watched is reached by `reload`.
+                    let _ = self.watch_folders();
+                }
+                self.follower.settled(&ready);
             }
         }
     }
+}
 
+/// Keeps the plugins of a host as they are on disk.
+struct Live {
+    plugins: Arc<Plugins>,
+    paths: Paths,
+    extra: Vec<PathBuf>,
+}
+
+impl Follow for Live {
+    /// Every folder that plugins come from. The folders above are watched too, one level deep, so that one that is made
+    /// later, or made anew, is noticed.
+    fn folders(&self) -> Folders {
+        let p = &self.paths;
+        let homes =
+            [p.tools(), p.plugins(), p.user().join("webui"), p.user().join("toolsets"), p.scripts(), p.stdlib()];
+        let mut shallow = vec![p.root().to_path_buf(), p.user()];
+        // One script that was named: its folder, for a save may put another file in its place.
+        let named = self.extra.iter().filter(|f| f.is_file()).filter_map(|f| f.parent());
+        shallow.extend(named.filter(|f| !homes.iter().any(|home| home == f)).map(Path::to_path_buf));
+        let deep = homes.iter().chain(&self.extra).filter(|f| f.is_dir()).cloned().collect();
+        Folders { deep, shallow }
+    }
+
+    fn counts(&self, path: &Path) -> bool {
+        !self.change(path).is_empty()
+    }
+
+    fn lost(&mut self) {
+        self.plugins.rescan();
+        let names = self.plugins.names();
+        self.plugins.refresh(&names);
+        self.plugins.toolsets_changed();
+    }
+
+    fn brings_folders(&self, paths: &BTreeSet<PathBuf>) -> bool {
+        paths.iter().any(|path| self.change(path).iter().any(|change| self.is_new(change, path)))
+    }
+
+    fn settled(&mut self, paths: &BTreeSet<PathBuf>) {
+        self.apply(paths);
+    }
+}
+
+impl Live {
     fn change(&self, path: &Path) -> Vec<Change> {
         change::affected(&self.paths, &self.extra, path)
     }
 
-    fn apply(&mut self, paths: &BTreeSet<PathBuf>) {
+    /// Whether a change is one of which plugins there are.
+    fn is_new(&self, change: &Change, path: &Path) -> bool {
+        match change {
+            // What lies elsewhere under the same name may be about to take its place.
+            Change::Plugin(name) => !self.plugins.found(name).is_some_and(|f| f.exists() && f.holds(path)),
+            Change::Switches | Change::Rescan => true,
+            Change::Std(_) | Change::Settings(_) | Change::Grants | Change::Toolsets => false,
+        }
+    }
+
+    fn apply(&self, paths: &BTreeSet<PathBuf>) {
         // The same change may come from several paths, and which they are counts below.
         let changes: BTreeSet<(Change, &PathBuf)> =
             paths.iter().flat_map(|p| self.change(p).into_iter().map(move |change| (change, p))).collect();
         let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
-        let mut rescan = false;
-        let known: BTreeSet<Arc<str>> = self.plugins.names().into_iter().collect();
-        for (change, path) in changes {
+        let rescan = changes.iter().any(|(change, path)| self.is_new(change, path));
+        for (change, _) in changes {
             match change {
                 Change::Plugin(name) => {
-                    let name: Arc<str> = name.as_str().into();
-                    // What lies elsewhere under the same name may be about to take its place.
-                    let is_it = self.plugins.found(&name).is_some_and(|f| f.exists() && f.holds(path));
-                    rescan |= !known.contains(&name) || !is_it;
-                    names.insert(name);
+                    names.insert(name.as_str().into());
                 }
                 Change::Std(module) => names.extend(self.plugins.dependants_of(&format!("std/{module}"))),
                 Change::Settings(name) => self.plugins.settings_changed_on_disk(&name),
-                Change::Switches | Change::Rescan => rescan = true,
+                Change::Switches | Change::Rescan => {}
                 Change::Grants => self.plugins.grants_changed(),
                 Change::Toolsets => self.plugins.toolsets_changed(),
             }
         }
         let names: Vec<Arc<str>> = names.into_iter().collect();
         if rescan {
-            // A folder may be new; what cannot be watched is reached by `reload`.
-            let _ = self.watch_folders();
             self.plugins.together(|| {
                 self.plugins.rescan();
                 self.plugins.refresh(&names);

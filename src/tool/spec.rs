@@ -411,6 +411,15 @@ impl Spec {
         spec
     }
 
+    /// Whether a call may reach things beyond this machine.
+    #[must_use]
+    pub fn is_open_world(&self) -> bool {
+        let reaches = |p: &Permission| {
+            matches!(p, Permission::ExternalHttp | Permission::WriteExternal | Permission::DelegateExternal)
+        };
+        self.network || self.permissions.iter().any(reaches)
+    }
+
     /// What a call may change: the stronger of the author's words, or what the permissions let it do.
     #[must_use]
     pub fn effective_side_effect(&self) -> SideEffect {

@@ -2,25 +2,31 @@
 //! network beyond this machine. It knows plugins and the dispatcher; printing is the command line's.
 
 mod asserts;
+pub mod follow;
+mod golden;
 mod recipe;
 mod recording;
 mod script;
 pub mod subject;
 mod world;
 
-pub use recording::{Page as RecordingFile, Requests};
+pub use golden::Golden;
+pub use recording::{Requests, schema as recording_schema};
 pub use script::{load_module, load_script};
 
 use crate::base::error::Result;
 use crate::base::paths::Paths;
 use crate::plugin::discover::{self, Embedded, Found};
 use crate::script::diagnostic::Diagnostic;
+use golden::Seen;
 use recipe::{Beside, Recipe, TestFile};
 use recording::{Book, Played};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use subject::Subject;
 use world::{Bench, Stage, World};
@@ -36,13 +42,23 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Where requests go.
     pub requests: Requests,
+    /// What becomes of golden schemas.
+    pub golden: Golden,
+    /// Once this is set, no further test begins.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl Options {
     /// Every plugin of a root.
     #[must_use]
     pub fn new(root: Paths) -> Options {
-        Options { root, paths: Vec::new(), requests: Requests::default() }
+        Options {
+            root,
+            paths: Vec::new(),
+            requests: Requests::default(),
+            golden: Golden::default(),
+            stop: Arc::default(),
+        }
     }
 }
 
@@ -107,33 +123,45 @@ pub struct Report {
 /// For a path that stands for nothing. A test that fails is in the report.
 pub fn run(options: &Options, told: &mut dyn FnMut(&Tested)) -> Result<Report> {
     let known = discover::discover(&options.root, &[], &Embedded).plugins;
+    let subjects = chosen(options, &known)?;
+    Ok(run_these(options, &known, &subjects, told))
+}
+
+/// What the options stand for, of the plugins that there are.
+fn chosen(options: &Options, known: &[Found]) -> Result<Vec<Subject>> {
     let mut subjects = Vec::new();
     if options.paths.is_empty() {
         subjects.extend(known.iter().cloned().map(Subject::Plugin));
     }
     for path in &options.paths {
-        for subject in subject::of_path(&options.root, &known, path)? {
+        for subject in subject::of_path(&options.root, known, path)? {
             if !subjects.contains(&subject) {
                 subjects.push(subject);
             }
         }
     }
+    Ok(subjects)
+}
+
+fn run_these(options: &Options, known: &[Found], subjects: &[Subject], told: &mut dyn FnMut(&Tested)) -> Report {
     let mut runner = Runner {
         root: &options.root,
-        known: &known,
+        known,
         requests: options.requests,
+        golden: options.golden,
+        stop: &options.stop,
         bench: Bench::default(),
         report: Report::default(),
         told,
     };
-    for subject in &subjects {
+    for subject in subjects {
         match subject {
             Subject::Plugin(found) => runner.plugin(found),
             Subject::Script { path, owner } => runner.script(path, owner.as_ref()),
             Subject::Module { .. } => {}
         }
     }
-    Ok(runner.report)
+    runner.report
 }
 
 /// Runs one script's tests from its text, as a script that stands for itself.
@@ -143,6 +171,8 @@ pub fn run_text(name: &str, text: &str) -> Report {
         root: &root,
         known: &[],
         requests: Requests::Replayed,
+        golden: Golden::Compared,
+        stop: &AtomicBool::new(false),
         bench: Bench::default(),
         report: Report::default(),
         told: &mut |_| {},
@@ -155,6 +185,8 @@ struct Runner<'a> {
     root: &'a Paths,
     known: &'a [Found],
     requests: Requests,
+    golden: Golden,
+    stop: &'a AtomicBool,
     bench: Bench,
     report: Report,
     told: &'a mut dyn FnMut(&Tested),
@@ -183,7 +215,37 @@ impl Runner<'_> {
         });
     }
 
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// What a model sees of a plugin is what its golden file says, where it has one.
+    fn schemas(&mut self, schemas: &Seen, found: &Found) {
+        let start = Instant::now();
+        let beside = Beside::golden(found, self.root);
+        let compared = match self.golden {
+            Golden::Compared => schemas.compare(&beside),
+            Golden::Updated => match schemas.update(&beside) {
+                Ok(note) => {
+                    self.report.notes.extend(note);
+                    return;
+                }
+                Err(e) => Err(vec![unreadable(&beside.shown, &e)]),
+            },
+        };
+        let diagnostics = match compared {
+            Ok(None) => return,
+            Ok(Some(())) => Vec::new(),
+            Err(diagnostics) => diagnostics,
+        };
+        let test = Test { plugin: &found.name, file: &beside.shown, name: "golden schemas".into(), start };
+        self.told_of(test, diagnostics, Vec::new());
+    }
+
     fn plugin(&mut self, found: &Found) {
+        if self.stopped() {
+            return;
+        }
         let recipe = match Recipe::of(found, self.root, self.known) {
             Ok(recipe) => recipe,
             Err(e) => {
@@ -223,6 +285,9 @@ impl Runner<'_> {
         }
         let Some(mut book) = self.book(plugin, &file.shown, &file.recorded) else { return };
         for name in names {
+            if self.stopped() {
+                return;
+            }
             let start = Instant::now();
             let stage = Stage { deck: book.deck(&name, plugin), root: self.root };
             let ended = self.in_world(recipe, &stage, |world| world.load(file).and_then(|loaded| loaded.run(&name)));
@@ -295,7 +360,7 @@ impl Runner<'_> {
         });
     }
 
-    /// Every `@example` of a plugin's tools. A plugin that does not load is one failure, and nothing else of it can run.
+    /// Every `@example` of a plugin's tools, and its golden schemas. A plugin that does not load is one failure, and nothing else of it can run.
     fn examples(&mut self, recipe: &Recipe, found: &Found) -> bool {
         let world = match World::make(&mut self.bench, recipe, &Stage::closed(self.root)) {
             Ok(world) => world,
@@ -305,12 +370,18 @@ impl Runner<'_> {
             }
         };
         let mut seen = BTreeSet::new();
-        let examples = world.examples();
+        let (examples, schemas) = (world.examples(), world.seen());
         drop(world);
+        if let Some(schemas) = schemas {
+            self.schemas(&schemas, found);
+        }
         let Some(mut book) = self.book(&found.name, &found.place(), &Beside::examples(found, self.root)) else {
             return true;
         };
         for example in examples {
+            if self.stopped() {
+                return true;
+            }
             let start = Instant::now();
             let shown = example.arguments.to_string();
             let name = format!("example {} {}", example.tool, world::clip(&shown, 80));

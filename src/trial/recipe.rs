@@ -60,6 +60,8 @@ enum Home {
 
 /// The folder of recordings in a folder of tests.
 const RECORDED: &str = "recorded";
+/// The folder of golden schemas there.
+const GOLDEN: &str = "golden";
 
 impl Beside {
     /// A file that is not there and cannot be made.
@@ -92,6 +94,11 @@ impl Beside {
     /// The recordings of a test script, which is `relative` in the folder of tests of its plugin.
     pub fn recordings(found: &Found, root: &Paths, relative: &str) -> Beside {
         Beside::of(found, root, &recordings_of(relative))
+    }
+
+    /// The golden schemas of a plugin.
+    pub fn golden(found: &Found, root: &Paths) -> Beside {
+        Beside::of(found, root, &format!("{GOLDEN}/{}.json", found.name))
     }
 
     /// Another file in the same folder.
@@ -207,7 +214,7 @@ impl Recipe {
         let mut required = Vec::new();
         for path in discover::list_plugin_files(&Embedded, found)? {
             let is_test = path.starts_with("tests/") && path.ends_with(".rhai");
-            let is_kept = path.starts_with("tests/recorded/") || path.starts_with("tests/golden/");
+            let is_kept = [RECORDED, GOLDEN].iter().any(|kept| path.starts_with(&format!("tests/{kept}/")));
             if is_kept || is_test && tests == Tests::Left {
                 continue;
             }

@@ -7,7 +7,7 @@ mod fold;
 mod page;
 
 pub use deck::{Deck, Played};
-pub use page::{Exchange, Page};
+pub use page::{Exchange, schema};
 
 use super::recipe::Beside;
 use crate::base::error::{Error, Kind, Result};

@@ -3,6 +3,7 @@
 
 use super::BEGINNING;
 use super::asserts;
+use super::golden::Seen;
 use super::recipe::{Recipe, TempRoot, TestFile};
 use super::recording::{Deck, Played, Requests};
 use super::script::Loaded;
@@ -273,6 +274,11 @@ impl World {
     /// How test scripts reach tools.
     pub(super) fn tools(&self) -> Arc<dyn NestedCalls> {
         Arc::new(Owner { dispatcher: self.host.dispatcher().clone(), watcher: self.watcher.clone() })
+    }
+
+    /// What a model sees of its tools.
+    pub fn seen(&self) -> Option<Seen> {
+        self.generation.as_deref().map(Seen::of)
     }
 
     /// The `@example`s of its tools, in source order.

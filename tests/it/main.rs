@@ -6,6 +6,7 @@ mod command;
 mod contain;
 mod credentials;
 mod credentials_cli;
+mod golden;
 mod guide;
 mod host_api;
 mod host_rules;

@@ -169,9 +169,8 @@ fn every_example_of_the_shared_modules_holds() {
 #[test]
 fn every_script_test_passes() {
     let options = trial::Options {
-        root: lapidary::paths::Paths::at(project("")),
         paths: ["tests/suite", "scripts"].map(project).to_vec(),
-        requests: trial::Requests::Replayed,
+        ..trial::Options::new(lapidary::paths::Paths::at(project("")))
     };
     let report = trial::run(&options, &mut |_| {}).unwrap();
     let wrong: Vec<String> =

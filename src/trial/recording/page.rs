@@ -21,8 +21,9 @@ pub const FORMAT: u32 = 1;
 
 /// Recorded HTTP of the tests in one script. `lapidary test --record` writes it; it may be written by hand.
 #[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "Recorded HTTP")]
 #[serde(deny_unknown_fields)]
-pub struct Page {
+struct Page {
     /// The version of this format: 1.
     format: u32,
     /// In the order in which they answer.
@@ -137,6 +138,12 @@ fn ok() -> u16 {
 /// A `null` that stands there is a value.
 fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
+}
+
+/// The JSON Schema of the file.
+#[must_use]
+pub fn schema() -> Value {
+    schemars::schema_for!(Page).to_value()
 }
 
 /// A recorded exchange.
