@@ -107,8 +107,6 @@ fn wrong_usage_is_two_and_says_what_is_wrong() {
         (&["call", "roll_dice", "--yes"], "not built yet"),
         (&["new", "x", "--agent"], "not built yet"),
         (&["new", "x", "--form", "poem"], "poem"),
-        (&["test", "--watch"], "not built yet"),
-        (&["test", "--update"], "not built yet"),
         (&["tools", "--provider", "gemini"], "not built yet"),
         (&["serve", "--open"], "not built yet"),
         (&["chat"], "not built yet"),
