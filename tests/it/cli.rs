@@ -94,7 +94,7 @@ fn version_and_help_need_no_root() {
 #[test]
 fn wrong_usage_is_two_and_says_what_is_wrong() {
     let sh = bench();
-    let rows: [(&[&str], &str); 21] = [
+    let rows: [(&[&str], &str); 19] = [
         (&["roll"], "roll"),
         (&["call"], "<TOOL>"),
         (&["call", "roll_dice", "--sides", "2"], "--sides"),
