@@ -35,6 +35,8 @@ pub struct Book {
     /// What they hold.
     exchanges: Arc<Vec<Exchange>>,
     requests: Requests,
+    /// Whether it should be written and cannot be.
+    is_fixed: bool,
     /// What each test asked for.
     heard: Vec<(String, Vec<Exchange>)>,
     /// Whether a test failed.
@@ -54,8 +56,9 @@ impl Book {
             Some(bytes) => page::read(&bytes, &beside)?,
         };
         // What is inside the program cannot be written.
-        let requests = if beside.path().is_none() { Requests::Replayed } else { requests };
-        Ok(Book { beside, exchanges: Arc::new(exchanges), requests, heard: Vec::new(), failed: false })
+        let is_fixed = beside.path().is_none() && requests == Requests::Recorded;
+        let requests = if is_fixed { Requests::Replayed } else { requests };
+        Ok(Book { beside, exchanges: Arc::new(exchanges), requests, is_fixed, heard: Vec::new(), failed: false })
     }
 
     /// What answers one test.
@@ -80,6 +83,12 @@ impl Book {
     /// # Errors
     /// What the file system says.
     pub fn close(self) -> Result<Vec<String>> {
+        if self.is_fixed && self.failed {
+            let shown = &self.beside.shown;
+            return Ok(vec![format!(
+                "{shown} is part of the program and stays as it is; copy the plugin to change it"
+            )]);
+        }
         let (Requests::Recorded, Some(path)) = (self.requests, self.beside.path()) else { return Ok(Vec::new()) };
         let shown = &self.beside.shown;
         if self.failed {

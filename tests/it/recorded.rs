@@ -367,3 +367,44 @@ fn examples_folders_and_scripts_of_their_own_have_recordings_too() {
     sh.run(&["test", "tests/alone.rhai"]).ends(1).says("FAILED  its recordings");
     assert_eq!(server.seen().len(), asked);
 }
+
+#[test]
+fn a_recording_opens_nothing_that_the_guard_closes() {
+    let permissions = r#"[#{ EXTERNAL_HTTP: ["169.254.169.254", "example.org", "localhost", "nas.lan"] }, #{ USE_SECRETS: ["weather"] }]"#;
+    let body = r#"
+        let out = [];
+        let code = |work| { try { return work.call(); } catch (e) { return e.code; } };
+        out += code.call(|| net::get("http://169.254.169.254/latest").status);
+        out += code.call(|| net::get("https://example.org/in").status);
+        out += code.call(|| net::get("https://example.org/out").status);
+        out += code.call(|| net::get("http://example.org/open", #{ auth: credentials::get("weather") }).status);
+        out += code.call(|| net::get("https://example.org/shut", #{ auth: credentials::get("weather") }).text);
+        out += code.call(|| net::get("https://example.org/big", #{ max_bytes: 3 }).text);
+        out += code.call(|| net::get("https://other.example/").status);
+        out += code.call(|| images::resolve("https://example.org/dot.gif").media_type);
+        text::join(out, " ")"#;
+    let sh = probe(
+        permissions,
+        body,
+        r#"fn test_a() {
+        assert_eq(tools::run("probe", #{}), "permission_denied permission_denied permission_denied permission_denied fine too_large permission_denied image/gif");
+    }"#,
+    );
+    let answer = |url: &str, response: Value| json!({"request": {"url": url}, "response": response});
+    let moved = |to: &str| json!({"status": 302, "headers": {"location": to}});
+    let dot = "R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=";
+    let page = json!({"format": 1, "exchanges": [
+        answer("http://169.254.169.254/latest", json!({"text": "keys"})),
+        answer("https://example.org/in", moved("http://nas.lan/")),
+        answer("http://nas.lan/", json!({"text": "inside"})),
+        answer("https://example.org/out", moved("https://elsewhere.example/")),
+        answer("https://elsewhere.example/", json!({"text": "outside"})),
+        answer("http://example.org/open", json!({"text": "sent in the open"})),
+        answer("https://example.org/shut", json!({"text": "fine"})),
+        answer("https://example.org/big", json!({"text": "large"})),
+        answer("https://other.example/", json!({"text": "not listed"})),
+        answer("https://example.org/dot.gif", json!({"headers": {"content-type": "image/gif"}, "base64": dot})),
+    ]});
+    sh.write(FILE, page.to_string());
+    sh.run(&["test"]).ends(0).says("1 passed");
+}
