@@ -16,9 +16,8 @@ use crate::service::permissions::Declared;
 use crate::service::settings::Field;
 use crate::tool::names::did_you_mean;
 use crate::tool::route::{Method, Pattern};
-use locate::{Step, locate, shown};
+use locate::{Step, locate, shown, steps_to};
 use serde_json::{Map, Value};
-use serde_path_to_error::Segment;
 use shape::{RouteShape, ScopeShape, Shape};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -411,15 +410,7 @@ impl Reader<'_> {
             Ok(shape) => return Some(shape),
             Err(error) => error,
         };
-        let steps: Vec<Step> = error
-            .path()
-            .iter()
-            .filter_map(|segment| match segment {
-                Segment::Map { key } => Some(Step::Key(key)),
-                Segment::Seq { index } => Some(Step::Index(*index)),
-                Segment::Enum { .. } | Segment::Unknown => None,
-            })
-            .collect();
+        let steps = steps_to(error.path());
         let message = format!("`{}`: {}", shown(&steps), plain_words(&error.inner().to_string()));
         self.error(&steps, message, "");
         None

@@ -1,6 +1,6 @@
 //! Hot reload: however a file is saved, the next call runs it; nothing fails, mixes or is lost on the way.
 
-use crate::world::{World, until};
+use crate::world::{Caller, World, until};
 use lapidary::base::event::Event;
 use lapidary::tool::dispatch::{Call, CallHandle, Who};
 use serde_json::json;
@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn tool(name: &str, answer: &str) -> String {
     format!("/// Answers. Use it in tests.\n/// @local\nfn {name}() {{ \"{answer}\" }}\n")
@@ -72,26 +72,12 @@ fn every_way_to_save_is_noticed_and_the_tool_never_goes_away() {
     let w = World::watching();
     w.write("user/tools/t.rhai", &tool("answer", "start"));
     until("the first version is live", || w.call("answer", json!({})).ok);
-    let stop = Arc::new(AtomicBool::new(false));
-    let failed = Arc::new(AtomicUsize::new(0));
-    let caller = std::thread::spawn({
-        let (host, stop, failed) = (w.host.clone(), stop.clone(), failed.clone());
-        move || {
-            while !stop.load(Ordering::Relaxed) {
-                let outcome = host.call_now(Call::new("answer", serde_json::Map::new(), Who::owner("test")));
-                if !outcome.ok {
-                    failed.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-        }
-    });
+    let caller = Caller::of(&w.host, "answer");
     for style in styles {
         save(style, &w.path("user/tools/t.rhai"), &tool("answer", style));
         until(style, || w.text("answer", json!({})) == style);
     }
-    stop.store(true, Ordering::Relaxed);
-    caller.join().unwrap();
-    assert_eq!(failed.load(Ordering::Relaxed), 0);
+    assert_eq!(caller.failed(), 0);
 }
 
 #[test]
@@ -349,25 +335,13 @@ fn a_renamed_file_answers_all_the_time() {
     let w = World::watching();
     w.write("user/tools/name0.rhai", &tool("answer", "there"));
     until("live", || w.call("answer", json!({})).ok);
-    let stop = Arc::new(AtomicBool::new(false));
-    let failed = Arc::new(AtomicUsize::new(0));
-    let caller = std::thread::spawn({
-        let (host, stop, failed) = (w.host.clone(), stop.clone(), failed.clone());
-        move || {
-            while !stop.load(Ordering::Relaxed) {
-                let out = host.call_now(Call::new("answer", serde_json::Map::new(), Who::owner("test")));
-                failed.fetch_add(usize::from(!out.ok), Ordering::Relaxed);
-            }
-        }
-    });
+    let caller = Caller::of(&w.host, "answer");
     for round in 0..10 {
         let (old, new) = (format!("name{round}"), format!("name{}", round + 1));
         fs::rename(w.path(&format!("user/tools/{old}.rhai")), w.path(&format!("user/tools/{new}.rhai"))).unwrap();
         until("the new name is live", || w.status(&new).starts_with("live") && w.host.plugins().status(&old).is_none());
     }
-    stop.store(true, Ordering::Relaxed);
-    caller.join().unwrap();
-    assert_eq!(failed.load(Ordering::Relaxed), 0);
+    assert_eq!(caller.failed(), 0);
 }
 
 #[test]

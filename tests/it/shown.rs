@@ -6,7 +6,6 @@ use super::proxied::ask;
 use crate::servers::{self, Server, answer};
 use crate::shell::Shell;
 use crate::world::World;
-use lapidary::app::{Shipped, Watching};
 use lapidary::base::file::write_atomic_private;
 use lapidary::paths::Paths;
 use lapidary::service::credentials::Source;
@@ -31,23 +30,6 @@ fn webp() -> Vec<u8> {
 
 fn jpeg() -> Vec<u8> {
     for_chat(&png(), 64, 80, &|| Ok(())).unwrap()
-}
-
-/// The shipped plugins, with what an owner granted and set before, and these credentials.
-fn shipped(grants: &Value, settings: &[(&str, Value)], credentials: Source) -> World {
-    World::prepared(
-        |root| {
-            let paths = Paths::at(root);
-            paths.ensure().unwrap();
-            std::fs::write(paths.grants_file(), grants.to_string()).unwrap();
-            for (plugin, values) in settings {
-                let file = root.join(format!("user/webui/plugins/{plugin}.json"));
-                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-                std::fs::write(file, values.to_string()).unwrap();
-            }
-        },
-        |b| b.watching(Watching::Off).shipped(Shipped::All).credentials(credentials),
-    )
 }
 
 fn call(w: &World, tool: &str, arguments: Value) -> Outcome {
@@ -119,7 +101,11 @@ fn engine() -> Server {
 }
 
 fn searching(server: &Server) -> World {
-    shipped(&json!({}), &[("pictures", json!({ "source": "searxng", "searxng": server.url("/") }))], Source::none())
+    World::shipped(
+        &json!({}),
+        &[("pictures", json!({ "source": "searxng", "searxng": server.url("/") }))],
+        Source::none(),
+    )
 }
 
 #[test]
@@ -211,11 +197,11 @@ fn a_search_that_fails_says_why_and_what_helps() {
         assert!(told.contains(part), "{query}: {told}");
     }
     let nobody = json!({ "source": "searxng", "searxng": format!("http://127.0.0.1:{}", servers::closed_port()) });
-    let w = shipped(&json!({}), &[("pictures", nobody)], Source::none());
+    let w = World::shipped(&json!({}), &[("pictures", nobody)], Source::none());
     let (code, text) = failed(&w, "find_pictures", json!({ "query": "cat" }));
     assert!(code == "upstream_unavailable" && text.contains("commons and openverse"), "{text}");
     // A host that nobody allowed.
-    let w = shipped(
+    let w = World::shipped(
         &json!({}),
         &[("pictures", json!({ "source": "searxng", "searxng": "http://search.lan" }))],
         Source::none(),
@@ -246,7 +232,7 @@ fn the_free_sources_name_the_maker_and_the_licence() {
         }
     });
     let settings = json!({ "commons": server.url(""), "openverse": server.url("") });
-    let w = shipped(&json!({}), &[("pictures", settings)], Source::none());
+    let w = World::shipped(&json!({}), &[("pictures", settings)], Source::none());
     let text = good(&w, "find_pictures", json!({ "query": "red panda" })).text;
     let lines: Vec<&str> = text.lines().map(|line| line.split(" - img:").next().unwrap_or_default()).collect();
     assert_eq!(
@@ -290,7 +276,7 @@ fn an_album_of_every_kind_is_shown_in_order_without_what_is_broken() {
     let outside = tempfile::tempdir().unwrap();
     let home = outside.path().join("Pictures");
     pictures(&home);
-    let w = shipped(&json!({ "album": { "folders": { "pictures": home } } }), &[], Source::none());
+    let w = World::shipped(&json!({ "album": { "folders": { "pictures": home } } }), &[], Source::none());
     let list = good(&w, "album_list", json!({})).text;
     assert!(
         list.starts_with("the pictures' folder: 5 pictures, of ") && list.ends_with("- 2024: 0 pictures, 1 folder"),
@@ -326,13 +312,13 @@ fn no_path_leads_out_of_the_album() {
     let outside = tempfile::tempdir().unwrap();
     let home = outside.path().join("Pictures");
     pictures(&home);
-    let w = shipped(&json!({ "album": { "folders": { "pictures": home } } }), &[], Source::none());
+    let w = World::shipped(&json!({ "album": { "folders": { "pictures": home } } }), &[], Source::none());
     for name in ["../secret.png", "2024/../../secret.png", "IMG 5.png", "/etc/passwd", ".hidden.png"] {
         let (code, text) = failed(&w, "album_open", json!({ "name": name }));
         assert!(matches!(code, "permission_denied" | "not_found"), "{name}: {text}");
         assert!(!text.contains(outside.path().to_str().unwrap()), "{name}: {text}");
     }
-    let w = shipped(&json!({}), &[], Source::none());
+    let w = World::shipped(&json!({}), &[], Source::none());
     let (code, text) = failed(&w, "album_show", json!({}));
     assert!(code == "permission_denied" && text.contains("lapidary grant album folder:pictures="), "{text}");
 }
@@ -472,7 +458,7 @@ fn keyed(server: &Server, home: &Path, fresh: i64) -> World {
     write_atomic_private(&file, book.to_string().as_bytes()).unwrap();
     let grants = json!({ "weather": { "secrets": ["weather"], "hosts": ["127.0.0.1"] } });
     let settings = json!({ "server": server.url("/"), "fresh": fresh });
-    shipped(&grants, &[("weather", settings)], Source::file(file))
+    World::shipped(&grants, &[("weather", settings)], Source::file(file))
 }
 
 /// Everything in every file below a folder.
@@ -553,11 +539,11 @@ fn the_same_question_is_asked_once_and_a_failure_is_asked_again() {
 fn without_a_key_or_a_grant_the_weather_says_what_to_type() {
     let server = service();
     let settings = [("weather", json!({ "server": server.url("") }))];
-    let w = shipped(&json!({}), &settings, Source::none());
+    let w = World::shipped(&json!({}), &settings, Source::none());
     let (code, text) = failed(&w, "weather_now", json!({ "place": "Brno" }));
     assert!(code == "permission_denied" && text.contains("lapidary grant weather USE_SECRETS=weather"), "{text}");
     let grants = json!({ "weather": { "secrets": ["weather"], "hosts": ["127.0.0.1"] } });
-    let w = shipped(&grants, &settings, Source::none());
+    let w = World::shipped(&grants, &settings, Source::none());
     let (code, text) = failed(&w, "weather_now", json!({ "place": "Brno" }));
     assert!(code == "not_found" && text.contains("lapidary credentials set weather --host 127.0.0.1"), "{text}");
     // A key of another host is not sent to this one.
@@ -565,7 +551,7 @@ fn without_a_key_or_a_grant_the_weather_says_what_to_type() {
     let file = home.path().join("credentials.json");
     let book = json!({ "credentials": { "weather": { "value": KEY, "hosts": ["api.openweathermap.org"] } } });
     write_atomic_private(&file, book.to_string().as_bytes()).unwrap();
-    let w = shipped(&grants, &settings, Source::file(file));
+    let w = World::shipped(&grants, &settings, Source::file(file));
     assert_eq!(failed(&w, "weather_now", json!({ "place": "Brno" })).0, "permission_denied");
     assert!(server.seen().is_empty(), "{:?}", server.seen());
 }

@@ -2,34 +2,20 @@
 
 use crate::servers::{Server, answer, closed_port, path};
 use crate::world::World;
-use lapidary::app::{Shipped, Watching};
-use lapidary::paths::Paths;
+use lapidary::service::credentials::Source;
 use lapidary::tool::dispatch::{Call, Outcome, Who};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// The shipped plugins, with what an owner granted and set before.
-fn shipped(grants: &Value, settings: &[(&str, Value)]) -> World {
-    World::prepared(
-        |root| {
-            let paths = Paths::at(root);
-            paths.ensure().unwrap();
-            std::fs::write(paths.grants_file(), grants.to_string()).unwrap();
-            for (plugin, values) in settings {
-                let file = root.join(format!("user/webui/plugins/{plugin}.json"));
-                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-                std::fs::write(file, values.to_string()).unwrap();
-            }
-        },
-        |b| b.watching(Watching::Off).shipped(Shipped::All),
-    )
-}
-
 /// One that may read any page, of the local network too.
 fn reader() -> World {
-    shipped(&json!({"web": {"granted": ["EXTERNAL_HTTP"]}}), &[("web", json!({"local_network": true}))])
+    World::shipped(
+        &json!({"web": {"granted": ["EXTERNAL_HTTP"]}}),
+        &[("web", json!({"local_network": true}))],
+        Source::none(),
+    )
 }
 
 #[track_caller]
@@ -168,14 +154,18 @@ fn nothing_is_read_before_the_owner_lets_it_and_a_refusal_says_what_to_type() {
         let (outcome, code) = fails(w, "fetch_url", json!({"url": url}));
         (code, outcome.text)
     };
-    let (code, text) = ask(&shipped(&json!({}), &[]));
+    let (code, text) = ask(&World::shipped(&json!({}), &[], Source::none()));
     assert!(
         code == "permission_denied" && text.contains("type: lapidary grant web EXTERNAL_HTTP for any host"),
         "{text}"
     );
-    let (code, text) = ask(&shipped(&json!({"web": {"granted": ["EXTERNAL_HTTP"]}}), &[]));
+    let (code, text) = ask(&World::shipped(&json!({"web": {"granted": ["EXTERNAL_HTTP"]}}), &[], Source::none()));
     assert!(code == "disabled" && text.contains("lapidary settings set web local_network true"), "{text}");
-    let other = shipped(&json!({"web": {"hosts": ["example.org"]}}), &[("web", json!({"local_network": true}))]);
+    let other = World::shipped(
+        &json!({"web": {"hosts": ["example.org"]}}),
+        &[("web", json!({"local_network": true}))],
+        Source::none(),
+    );
     let (code, text) = ask(&other);
     assert!(code == "permission_denied" && text.contains("lapidary grant web EXTERNAL_HTTP=127.0.0.1"), "{text}");
     assert!(site.seen().is_empty());
@@ -212,7 +202,7 @@ fn searxng() -> Server {
 }
 
 fn searcher(url: &str) -> World {
-    shipped(&json!({}), &[("web_search", json!({"SEARXNG_URL": url}))])
+    World::shipped(&json!({}), &[("web_search", json!({"SEARXNG_URL": url}))], Source::none())
 }
 
 #[test]

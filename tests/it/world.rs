@@ -1,10 +1,14 @@
 //! A host over a fresh folder, for the tests that need a whole one.
 
 use lapidary::app::{Host, HostBuilder, Shipped, Watching};
+use lapidary::paths::Paths;
 use lapidary::service::credentials::Source;
 use lapidary::tool::dispatch::{Call, Outcome, Who};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A host and its folder; both go when it goes.
@@ -38,6 +42,23 @@ impl World {
             .start()
             .unwrap();
         World { host, dir }
+    }
+
+    /// The shipped plugins, with what an owner granted and set before, and these credentials.
+    pub fn shipped(grants: &Value, settings: &[(&str, Value)], credentials: Source) -> World {
+        World::prepared(
+            |root| {
+                let paths = Paths::at(root);
+                paths.ensure().unwrap();
+                std::fs::write(paths.grants_file(), grants.to_string()).unwrap();
+                for (plugin, values) in settings {
+                    let file = root.join(format!("user/webui/plugins/{plugin}.json"));
+                    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                    std::fs::write(file, values.to_string()).unwrap();
+                }
+            },
+            |b| b.watching(Watching::Off).shipped(Shipped::All).credentials(credentials),
+        )
     }
 
     /// The same root after a restart, with nothing that happens by itself.
@@ -106,5 +127,33 @@ pub fn until(why: &str, mut what: impl FnMut() -> bool) {
     while !what() {
         assert!(start.elapsed() < Duration::from_secs(20), "never happened: {why}");
         std::thread::yield_now();
+    }
+}
+
+/// Somebody who calls a tool without arguments again and again.
+pub struct Caller {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<usize>,
+}
+
+impl Caller {
+    pub fn of(host: &Host, tool: &'static str) -> Caller {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (host, told) = (host.clone(), stop.clone());
+        let call = move || {
+            let mut failed = 0;
+            while !told.load(Ordering::Relaxed) {
+                let outcome = host.call_now(Call::new(tool, serde_json::Map::new(), Who::owner("test")));
+                failed += usize::from(!outcome.ok);
+            }
+            failed
+        };
+        Caller { stop, thread: std::thread::spawn(call) }
+    }
+
+    /// Ends the calls; gives how many of them failed.
+    pub fn failed(self) -> usize {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
     }
 }

@@ -1,5 +1,7 @@
 //! Where in a JSON text a value stands, for errors about its meaning. The text has been parsed before.
 
+use serde_path_to_error::Segment;
+
 /// One step down into a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<'a> {
@@ -17,6 +19,17 @@ pub fn locate(text: &str, steps: &[Step]) -> (usize, usize) {
     let before = &text[..at.min(text.len())];
     let line_start = before.rfind('\n').map_or(0, |i| i + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+/// The steps to where a value did not fit.
+pub fn steps_to(path: &serde_path_to_error::Path) -> Vec<Step<'_>> {
+    path.iter()
+        .filter_map(|segment| match segment {
+            Segment::Map { key } => Some(Step::Key(key)),
+            Segment::Seq { index } => Some(Step::Index(*index)),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        })
+        .collect()
 }
 
 /// The path as people write it: `capabilities.settings[2].type`.

@@ -6,14 +6,13 @@ use super::compare::{Asked, Sent};
 use crate::base::error::{Error, Kind, Result};
 use crate::base::json;
 use crate::net::tape::Heard;
-use crate::plugin::manifest::locate::{Step, locate, shown};
+use crate::plugin::manifest::locate::{Step, locate, shown, steps_to};
 use crate::script::diagnostic::Diagnostic;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
-use serde_path_to_error::Segment;
 use std::collections::BTreeMap;
 
 /// The version of the format that is written and read.
@@ -212,15 +211,7 @@ pub fn read(bytes: &[u8], beside: &Beside) -> Result<Vec<Exchange>, Diagnostic> 
         return Err(placed(&[Step::Key("format")], message).hint("record it again: lapidary test --record"));
     }
     let page: Page = serde_path_to_error::deserialize(top).map_err(|e| {
-        let steps: Vec<Step> = e
-            .path()
-            .iter()
-            .filter_map(|segment| match segment {
-                Segment::Map { key } => Some(Step::Key(key)),
-                Segment::Seq { index } => Some(Step::Index(*index)),
-                Segment::Enum { .. } | Segment::Unknown => None,
-            })
-            .collect();
+        let steps = steps_to(e.path());
         placed(&steps, e.inner().to_string())
     })?;
     let mut out = Vec::with_capacity(page.exchanges.len());
