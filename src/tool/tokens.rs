@@ -16,6 +16,15 @@ pub fn of_tool(spec: &super::spec::Spec) -> usize {
     estimate_tokens(&spec.wire().to_string())
 }
 
+/// Estimated tokens of a definition in some dialect: of the text itself, or of its JSON.
+#[must_use]
+pub fn of_definition(definition: &serde_json::Value) -> usize {
+    match definition {
+        serde_json::Value::String(text) => estimate_tokens(text),
+        other => estimate_tokens(&other.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
