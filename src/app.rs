@@ -9,6 +9,7 @@ use crate::net::tape::Tape;
 use crate::net::{Client, Names, Range};
 use crate::plugin::discover::{self, Stock};
 use crate::plugin::load::{Loader, guarded};
+use crate::plugin::preview::{Look, Preview};
 use crate::plugin::set::{Live, Plugins};
 use crate::plugin::source::{History, Record};
 use crate::plugin::watch::Watch;
@@ -444,6 +445,15 @@ impl Host {
                 .hint(format!("there are: {}", toolset::available(&catalog, &saved).join(" ")))),
             None => Ok(selection.visible(&catalog).into_iter().map(str::to_owned).collect()),
         }
+    }
+
+    /// What a model reads of a tool, or of every tool of a plugin: the exact definition in a dialect, what it costs, and what a
+    /// change of settings would make of it. Nothing is saved and nothing live changes; it may take as long as `get_tools()`.
+    ///
+    /// # Errors
+    /// `not_found` for a name that is neither; what a save of the change would be refused with, such as `invalid_arguments`.
+    pub fn preview(&self, subject: &str, look: &Look) -> Result<Preview> {
+        self.0.plugins.preview(subject, look)
     }
 
     /// Calls a tool through the whole dispatcher.

@@ -16,6 +16,7 @@ mod log;
 mod mcp;
 mod new;
 mod parts;
+mod preview;
 mod print;
 mod reference;
 mod resident;
@@ -79,6 +80,7 @@ enum Command {
     Test(test::Test),
     Tools(tools::Tools),
     Call(call::Call),
+    Preview(preview::Preview),
     Settings(settings::Settings),
     Info(info::Info),
     Enable(switch::Enable),
@@ -111,6 +113,7 @@ impl Command {
             Command::Test(c) => c.run(cx),
             Command::Tools(c) => c.run(cx),
             Command::Call(c) => c.run(cx),
+            Command::Preview(c) => c.run(cx),
             Command::Settings(c) => c.run(cx),
             Command::Info(c) => c.run(cx),
             Command::Enable(c) => c.run(cx),

@@ -85,7 +85,7 @@ fn view(host: &Host, plugin: &str) -> Result<View, Error> {
 }
 
 /// A declared field coerces the text itself; where nothing is declared, what looks like JSON is JSON.
-fn typed(view: &View, key: &str, text: &str) -> Value {
+pub(super) fn typed(view: &View, key: &str, text: &str) -> Value {
     let is_declared = view.fields.iter().any(|f| f.key == key);
     let parsed = if is_declared { None } else { strict::parse(text).ok() };
     parsed.unwrap_or_else(|| Value::String(text.to_owned()))

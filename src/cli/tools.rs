@@ -3,9 +3,9 @@
 use super::context::{Context, Done, Stop, Verdict};
 use super::print::{self, Table};
 use crate::app::Host;
+use crate::tool::dialect::{Dialect, define_all};
 use crate::tool::registry::LiveTool;
 use crate::tool::spec::{Locality, SideEffect};
-use crate::tool::tokens;
 use clap::Args;
 
 /// List the tools as a model would see them now; --json prints the schemas that are sent
@@ -14,9 +14,9 @@ pub struct Tools {
     /// The chat to look from
     #[arg(long, value_name = "NAME")]
     chat: Option<String>,
-    /// The model provider whose dialect --json prints: openai
-    #[arg(long, value_name = "NAME", default_value = "openai")]
-    provider: String,
+    /// The dialect that --json prints and tokens count: openai, anthropic, gemini, llama or plain
+    #[arg(long, value_name = "NAME", default_value_t = Dialect::OpenAi)]
+    provider: Dialect,
     /// Also hidden tools, and those that a setting switches off
     #[arg(long)]
     all: bool,
@@ -24,9 +24,6 @@ pub struct Tools {
 
 impl Tools {
     pub(super) fn run(&self, cx: &Context) -> Done {
-        if self.provider != "openai" {
-            return Err(Stop::not_yet(&format!("the dialect of `{}`", print::clip(&self.provider, 40))));
-        }
         if self.chat.as_ref().is_some_and(|c| c.trim().is_empty()) {
             return Err(Stop::usage("the name of the chat is empty", "--chat NAME"));
         }
@@ -34,8 +31,9 @@ impl Tools {
         let snapshot = host.dispatcher().snapshot();
         let (seen, unseen): (Vec<_>, Vec<_>) = snapshot.iter().partition(|t| !t.spec.hidden && !t.is_gated_off());
         let shown: Vec<_> = seen.iter().chain(unseen.iter().filter(|_| self.all)).collect();
+        let (definitions, _) = define_all(shown.iter().map(|t| &*t.spec), self.provider);
         if cx.json {
-            print::json(&shown.iter().map(|t| t.spec.wire()).collect::<Vec<_>>());
+            print::json(&definitions.iter().map(|d| &d.definition).collect::<Vec<_>>());
             return Ok(Verdict::Good);
         }
         if shown.is_empty() {
@@ -48,8 +46,8 @@ impl Tools {
         }
         let mut table = Table::new(&["TOOL", "PLUGIN", "CATEGORY", "TOKENS", "FLAGS", "WHAT IT DOES"]).right(3);
         let mut total = 0;
-        for tool in &shown {
-            let cost = tokens::of_tool(&tool.spec);
+        for (tool, definition) in shown.iter().zip(&definitions) {
+            let cost = definition.tokens;
             total += cost;
             let what = print::clip(&print::first_paragraph(&tool.spec.description), 72);
             table.row([

@@ -6,6 +6,7 @@ pub mod discover;
 pub mod load;
 pub mod manifest;
 mod place;
+pub mod preview;
 pub mod read;
 pub mod scaffold;
 pub mod set;

@@ -10,7 +10,7 @@ use crate::script::diagnostic::Diagnostic;
 use crate::script::value;
 use crate::service::quarantine;
 use crate::service::settings::{self, Field};
-use crate::tool::registry::Snapshot;
+use crate::tool::registry::{LiveTool, Snapshot};
 use crate::tool::spec::Spec;
 use crate::tool::tokens;
 use rhai::Map;
@@ -120,7 +120,7 @@ impl Plugins {
         files.iter().flat_map(|file| quarantine::kept(file, paths)).collect()
     }
 
-    fn generation_for_settings(&self, name: &str) -> Result<Arc<Generation>> {
+    pub(super) fn generation_for_settings(&self, name: &str) -> Result<Arc<Generation>> {
         let state = self.state();
         let entry = state.entries.get(name);
         match entry.map(|e| (e.live.clone(), e.enabled)) {
@@ -162,16 +162,14 @@ impl Plugins {
                 return Err(stale(name));
             }
             let candidate = candidate(&generation, &stored, change)?;
-            let effective = settings::effective(&generation.fields, &candidate);
-            let settings = Arc::new(value::from_object(&effective.values)?);
-            let fresh = self.fresh_schemas(&generation, &settings)?;
-            let (tools, gated) = self.differences(name, &generation, &fresh.specs, &settings);
+            let tried = self.tried(&generation, &candidate)?;
+            let (tools, gated) = self.differences(name, &generation, &tried.fresh.specs, &tried.settings);
             let mut tuned = Tuned {
                 committed: mode == Mode::Commit,
-                settings: masked(&generation.fields, effective.values),
+                settings: masked(&generation.fields, tried.effective.values),
                 tools,
                 gated,
-                ignored: fresh.ignored,
+                ignored: tried.fresh.ignored,
                 etag: version.clone(),
             };
             if mode == Mode::Preview {
@@ -182,10 +180,31 @@ impl Plugins {
                 Err(e) if e.kind() == Kind::Conflict && etag.is_none() => continue,
                 Err(e) => return Err(e),
             }
-            self.install(name, &generation, settings, fresh.specs, effective.notes);
+            self.install(name, &generation, tried.settings, tried.fresh.specs, tried.effective.notes);
             return Ok(tuned);
         }
         Err(stale(name))
+    }
+
+    /// The effective settings that these stored ones come to, and the schemas under them.
+    fn tried(self: &Arc<Self>, generation: &Arc<Generation>, stored: &serde_json::Map<String, Value>) -> Result<Tried> {
+        let effective = settings::effective(&generation.fields, stored);
+        let settings = Arc::new(value::from_object(&effective.values)?);
+        let fresh = self.fresh_schemas(generation, &settings)?;
+        Ok(Tried { effective, settings, fresh })
+    }
+
+    /// The tools of a plugin as they would be under a change of its settings. Nothing is saved or swapped in.
+    pub(super) fn under(self: &Arc<Self>, name: &str, change: &Change) -> Result<Under> {
+        let generation = self.generation_for_settings(name)?;
+        let stored = self.loader.services.settings.stored(name)?;
+        let tried = self.tried(&generation, &candidate(&generation, &stored, change)?)?;
+        Ok(Under {
+            tools: swap::live_tools(&generation, &tried.settings, &tried.fresh.specs),
+            settings: masked(&generation.fields, tried.effective.values),
+            ignored: tried.fresh.ignored,
+            etag: settings::etag_of(&stored),
+        })
     }
 
     fn is_down(&self, name: &str) -> bool {
@@ -352,6 +371,23 @@ fn tools_constant(program: &crate::script::program::Program) -> Vec<Value> {
         Some(Ok(Value::Array(list))) => list,
         _ => Vec::new(),
     }
+}
+
+/// Settings that were tried, and what came of them.
+struct Tried {
+    effective: settings::Effective,
+    settings: Arc<Map>,
+    fresh: Fresh,
+}
+
+/// A plugin as it would be under other settings.
+pub(super) struct Under {
+    pub(super) tools: Vec<Arc<LiveTool>>,
+    /// Effective; those of password fields are masked.
+    pub(super) settings: serde_json::Map<String, Value>,
+    pub(super) ignored: Vec<String>,
+    /// The version of the stored settings.
+    pub(super) etag: String,
 }
 
 struct Fresh {

@@ -94,7 +94,7 @@ fn version_and_help_need_no_root() {
 #[test]
 fn wrong_usage_is_two_and_says_what_is_wrong() {
     let sh = bench();
-    let rows: [(&[&str], &str); 19] = [
+    let rows: [(&[&str], &str); 22] = [
         (&["roll"], "roll"),
         (&["call"], "<TOOL>"),
         (&["call", "roll_dice", "--sides", "2"], "--sides"),
@@ -107,7 +107,10 @@ fn wrong_usage_is_two_and_says_what_is_wrong() {
         (&["call", "roll_dice", "--yes"], "not built yet"),
         (&["new", "x", "--agent"], "not built yet"),
         (&["new", "x", "--form", "poem"], "poem"),
-        (&["tools", "--provider", "gemini"], "not built yet"),
+        (&["tools", "--provider", "klingon"], "klingon"),
+        (&["preview", "roll_dice", "--dialect", "klingon"], "klingon"),
+        (&["preview", "roll_dice", "--set", "sides"], "not key=value"),
+        (&["preview", "roll_dice", "--set", "sides=2", "--set", "sides=3"], "set twice"),
         (&["serve", "--open"], "not built yet"),
         (&["chat"], "not built yet"),
         (&["install", "x.zip"], "not built yet"),

@@ -20,6 +20,7 @@ mod mcp;
 mod net_lanes;
 mod pages;
 mod pictures;
+mod preview;
 mod proxied;
 mod recorded;
 mod reference;
