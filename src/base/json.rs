@@ -72,6 +72,17 @@ pub fn parse(text: &str) -> Result<Value, ParseError> {
     Parser::new(text, Keys::LastWins).document()
 }
 
+/// As [`parse`], for what other programs send: a number that neither 64 bits nor a float can hold becomes the text of its
+/// digits, as it stands there. Nothing is rounded, and one such number does not cost the rest of the document.
+///
+/// # Errors
+/// As [`parse`], numbers apart.
+pub fn parse_foreign(text: &str) -> Result<Value, ParseError> {
+    let mut parser = Parser::new(text, Keys::LastWins);
+    parser.too_wide = TooWide::Text;
+    parser.document()
+}
+
 /// As [`parse`], for bytes that should be UTF-8.
 ///
 /// # Errors
@@ -200,6 +211,13 @@ enum Keys {
     Unique,
 }
 
+/// What becomes of a number that no type of ours can hold.
+#[derive(Clone, Copy, PartialEq)]
+enum TooWide {
+    Refused,
+    Text,
+}
+
 /// An error before its line, column and excerpt are worked out; the path grows while the parser unwinds.
 struct Fault {
     message: String,
@@ -260,11 +278,12 @@ struct Parser<'a> {
     pos: usize,
     depth: usize,
     keys: Keys,
+    too_wide: TooWide,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str, keys: Keys) -> Self {
-        Parser { text, bytes: text.as_bytes(), pos: 0, depth: 0, keys }
+        Parser { text, bytes: text.as_bytes(), pos: 0, depth: 0, keys, too_wide: TooWide::Refused }
     }
 
     fn after_bom(text: &'a str, keys: Keys) -> Self {
@@ -464,17 +483,19 @@ impl<'a> Parser<'a> {
             }
         }
         let literal = &self.text[start..self.pos];
-        if whole {
-            return literal.parse::<i64>().map(Value::from).map_err(|_| {
-                self.fault_at(start, "an integer outside 64 bits; send it as text, or with a decimal point")
-            });
+        let held = if whole {
+            literal.parse::<i64>().ok().map(Number::from)
+        } else {
+            literal.parse::<f64>().ok().and_then(Number::from_f64)
+        };
+        match (held, self.too_wide) {
+            (Some(number), _) => Ok(Value::Number(number)),
+            (None, TooWide::Text) => Ok(Value::String(literal.to_owned())),
+            (None, TooWide::Refused) if whole => {
+                Err(self.fault_at(start, "an integer outside 64 bits; send it as text, or with a decimal point"))
+            }
+            (None, TooWide::Refused) => Err(self.fault_at(start, "a number too large for a float")),
         }
-        literal
-            .parse::<f64>()
-            .ok()
-            .and_then(Number::from_f64)
-            .map(Value::Number)
-            .ok_or_else(|| self.fault_at(start, "a number too large for a float"))
     }
 
     fn string(&mut self) -> Parsed<String> {
@@ -768,5 +789,23 @@ mod tests {
     fn control_characters_never_reach_the_excerpt() {
         let e = parse("[\u{1b}[31m").unwrap_err();
         assert!(!e.to_string().contains('\u{1b}'));
+    }
+
+    #[test]
+    fn of_other_programs_a_number_that_nothing_holds_is_the_text_of_its_digits() {
+        for (text, want) in [
+            ("9223372036854775807", json!(i64::MAX)),
+            ("9223372036854775808", json!("9223372036854775808")),
+            ("-9223372036854775809", json!("-9223372036854775809")),
+            ("[1, {\"b\": 12345678901234567890}]", json!([1, {"b": "12345678901234567890"}])),
+            ("1e400", json!("1e400")),
+            ("-1.5E+999", json!("-1.5E+999")),
+            ("1e300", json!(1e300)),
+        ] {
+            assert_eq!(parse_foreign(text).unwrap(), want, "{text}");
+        }
+        for wrong in ["01", "1.", "--1", "[1 2]", "12345678901234567890x"] {
+            assert!(parse_foreign(wrong).is_err(), "{wrong}");
+        }
     }
 }

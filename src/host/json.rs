@@ -8,7 +8,7 @@ use rhai::Dynamic;
 pub fn module() -> HostModule {
     HostModule::new(
         "json",
-        "JSON text and back. Integers of 64 bits are exact; what does not fit is an error, never rounded.",
+        "JSON text and back. Integers of 64 bits are exact, and nothing is ever rounded: a wider one is read as the text of its digits.",
         || rhai::exported_module!(api),
     )
 }
@@ -22,7 +22,7 @@ pub fn read(text: &str) -> Result<Dynamic> {
     let values = text.bytes().filter(|b| matches!(b, b',' | b'[' | b'{' | b':')).count();
     let each = size_of::<serde_json::Value>() + size_of::<Dynamic>() + 16;
     control::reserve(values.saturating_mul(each).saturating_add(text.len().saturating_mul(2)))?;
-    value::from_json(&crate::base::json::parse(text)?)
+    value::from_json(&crate::base::json::parse_foreign(text)?)
 }
 
 /// Writes a script value as JSON text, asking the memory budget as the text grows.
@@ -111,13 +111,15 @@ mod api {
     }
 
     /// The value behind a JSON text: objects are maps, `null` is `()`, numbers with a point or an exponent are floats.
+    /// An integer outside 64 bits is the text of its digits, as is a number too large for a float.
     ///
-    /// Throws `invalid_arguments` with line, column and byte where it is not JSON, or holds an integer outside 64 bits.
+    /// Throws `invalid_arguments` with line, column and byte where it is not JSON.
     ///
     /// ```rhai
     /// let order = json::decode(`{"id": 9007199254740993, "items": ["tea"]}`);
     /// assert_eq(order.id, 9007199254740993);
     /// assert_eq(order.items[0], "tea");
+    /// assert_eq(json::decode("[18446744073709551615]")[0], "18446744073709551615");
     /// ```
     #[rhai_fn(return_raw)]
     pub fn decode(call: NativeCallContext, text: &str) -> Res<Dynamic> {

@@ -211,7 +211,8 @@ mod api {
     use rhai::{Array, Blob, Map};
 
     /// An answer, whatever its status. Properties: `status` (integer), `ok` (below 400), `url` (of the last hop), `headers`
-    /// (a map, names in lower case), `text`, `json`, `bytes` (a blob); `text` and `json` are also methods.
+    /// (a map, names in lower case), `text`, `json` (as `json::decode` reads it), `bytes` (a blob); `text` and `json` are
+    /// also methods.
     pub type Response = super::Response;
 
     #[rhai_fn(return_raw)]
