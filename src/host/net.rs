@@ -19,7 +19,7 @@ pub use session::Session;
 pub fn module() -> HostModule {
     HostModule::new(
         "net",
-        "HTTP requests on two lanes. A host of the local network (this machine, private addresses, names in .local, .lan and .home.arpa, names without a dot, registered direct hosts) is reached directly and its redirects are not followed by themselves; every other host is the internet, reached through the proxy of `user/lapidary.toml` where there is one, and never around it. Which lane a host is on follows from its text alone. The plugin needs EXTERNAL_HTTP for the host of every hop, hosts of the local network included. Options of every request: `timeout` (seconds, 30 unless given; the call's deadline counts too), `headers` and `params` (maps), one of `json` (any value) and `data` (text, a blob, or a map sent as a form), `files` (a map of field names, sent as a form with files together with a `data` that is a map; each file is text, a blob, `[name, data, type]` or `#{name, data, type}`, or an array of such maps), `auth` (`[user, password]`, or a token), `allow_redirects` (by itself the internet's redirects are followed and the local network's are not), `max_bytes` (of the answer, unpacked, 20 MiB unless given), `profile` (`\"plain\"`, which keeps no cookies; `\"browser\"`, with a browser's headers and cookies; `\"browser:name\"` for other cookies of the same plugin). A `Secret` may stand in `auth`, for a header, a value of `params`, or a value in a body; the request then goes only to hosts that the credential names, over https on the internet, and the answer has `***` where the value was. Nothing is sent twice by itself: `std/retry` tries again where a script asks.",
+        "HTTP requests on two lanes. A host of the local network (this machine, private addresses, names in .local, .lan and .home.arpa, names without a dot, registered direct hosts) is reached directly and its redirects are not followed by themselves; every other host is the internet, reached through the proxy of `user/lapidary.toml` where there is one, and never around it; in a private chat it is not reached at all. Which lane a host is on follows from its text alone. The plugin needs EXTERNAL_HTTP for the host of every hop, hosts of the local network included. Options of every request: `timeout` (seconds, 30 unless given; the call's deadline counts too), `headers` and `params` (maps), one of `json` (any value) and `data` (text, a blob, or a map sent as a form), `files` (a map of field names, sent as a form with files together with a `data` that is a map; each file is text, a blob, `[name, data, type]` or `#{name, data, type}`, or an array of such maps), `auth` (`[user, password]`, or a token), `allow_redirects` (by itself the internet's redirects are followed and the local network's are not), `max_bytes` (of the answer, unpacked, 20 MiB unless given), `profile` (`\"plain\"`, which keeps no cookies; `\"browser\"`, with a browser's headers and cookies; `\"browser:name\"` for other cookies of the same plugin). A `Secret` may stand in `auth`, for a header, a value of `params`, or a value in a body; the request then goes only to hosts that the credential names, over https on the internet, and the answer has `***` where the value was. Nothing is sent twice by itself: `std/retry` tries again where a script asks.",
         || {
             let mut module = rhai::exported_module!(api);
             module.combine(session::methods());
@@ -42,7 +42,13 @@ struct Bounds<'a> {
 /// Sends for the plugin of this call.
 pub(super) fn sender(ctx: &Ctx) -> Sender<'_> {
     let plugin = &ctx.plugin;
-    Sender { client: &ctx.services.net, plugin: &plugin.name, grants: &plugin.grants, direct: &plugin.direct }
+    Sender {
+        client: &ctx.services.net,
+        plugin: &plugin.name,
+        grants: &plugin.grants,
+        direct: &plugin.direct,
+        is_private: ctx.private,
+    }
 }
 
 fn send(call: &NativeCallContext, method: &str, url: &str, opts: Map) -> Res<Response> {

@@ -9,7 +9,7 @@ use super::status::Disk;
 use crate::base::event::Event;
 use crate::script::diagnostic::Diagnostic;
 use crate::script::value;
-use crate::service::permissions::{self, Missing};
+use crate::service::permissions;
 use crate::service::settings;
 use crate::tool::registry::{Absence, Code, LiveTool, Snapshot};
 use crate::tool::route::LiveRoute;
@@ -128,10 +128,12 @@ impl Plugins {
 
     /// What a version that nothing live stands before waits for: it asks for more than the last one of the history does.
     pub(super) fn waits_for(&self, new: &Generation, found: &Found) -> Vec<Diagnostic> {
-        // Asked first: it is cheap, and mostly there is nothing.
-        if missing(new).is_empty() {
+        // Cheap things first: most plugins ask for nothing, and most are what they were.
+        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if new.declared.is_harmless() || remembered.get(&found.name).is_some_and(|mark| *mark.hash == *new.hash) {
             return Vec::new();
         }
+        drop(remembered);
         let is_same = self.last_kept(found).is_none_or(|kept| *kept.hash == *new.hash);
         let last = if is_same { None } else { self.last_good(found) };
         last.map_or_else(Vec::new, |last| asks_for_more(&last, new, found))
@@ -404,10 +406,9 @@ pub(super) fn same_to_a_reader(old: &[Arc<LiveTool>], new: &[Arc<LiveTool>]) -> 
 
 /// What a new version asks for and was not granted, where the live one does without: it waits until the owner has said yes.
 fn asks_for_more(live: &Generation, new: &Generation, found: &Found) -> Vec<Diagnostic> {
-    let had = missing(live);
-    missing(new)
+    let (held, grants) = (live.plugin.grants.load(), new.plugin.grants.load());
+    permissions::grown(&live.declared, &held, &new.declared, &grants)
         .iter()
-        .filter(|asked| !had.contains(asked))
         .map(|asked| {
             Diagnostic::error(
                 "permission",
@@ -420,9 +421,4 @@ fn asks_for_more(live: &Generation, new: &Generation, found: &Found) -> Vec<Diag
             .hint(format!("lapidary grant {} {}", found.name, asked.argument()))
         })
         .collect()
-}
-
-/// What a version declares and its plugin was not granted.
-fn missing(generation: &Generation) -> Vec<Missing> {
-    permissions::missing(&generation.declared, &generation.plugin.grants.load())
 }

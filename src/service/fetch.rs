@@ -159,6 +159,8 @@ pub struct Sender<'a> {
     pub grants: &'a ArcSwap<Grants>,
     /// What it registered.
     pub direct: &'a DirectHosts,
+    /// Whether the call is one of a private chat: then nothing goes beyond the local network.
+    pub is_private: bool,
 }
 
 impl Sender<'_> {
@@ -215,6 +217,13 @@ impl Rules for Held<'_> {
     fn permit(&self, target: Target) -> Result<()> {
         let (grants, plugin, host) = (self.sender.grants.load(), self.sender.plugin, target.host);
         permit(&grants, plugin, host)?;
+        if self.sender.is_private && target.lane == Lane::Wan {
+            return Err(Error::new(
+                Kind::Disabled,
+                format!("in a private chat nothing goes to `{host}`, which is beyond the local network"),
+            )
+            .hint("tell the user; in a chat that is not private it works"));
+        }
         // Where its name leads is up to a stranger's name server, so a plugin's own list is not enough.
         if target.lane == Lane::Lan && lane::classify(host) == Lane::Wan && !grants.owner_allows_host(host) {
             let word = Permission::ExternalHttp;
@@ -370,7 +379,7 @@ mod tests {
         let client = Client::new();
         for (grants, secrets, host, lane, encrypted, ok) in rows {
             let held = ArcSwap::from_pointee(grants.clone());
-            let sender = Sender { client: &client, plugin: "p", grants: &held, direct: &direct };
+            let sender = Sender { client: &client, plugin: "p", grants: &held, direct: &direct, is_private: false };
             let redactor = Redactor::default();
             let permitted =
                 Held { sender: &sender, secrets, redactor: &redactor }.permit(Target { host, lane, encrypted });

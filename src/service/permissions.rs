@@ -71,6 +71,12 @@ pub struct Declared {
 }
 
 impl Declared {
+    /// Whether a plugin holds all of it without its owner's word, whatever it declared before.
+    #[must_use]
+    pub fn is_harmless(&self) -> bool {
+        self.hosts.is_none() && self.secrets.is_none() && self.words.iter().all(|word| word.harmless())
+    }
+
     /// Reads a list such as `["READ_NOTES", {"EXTERNAL_HTTP": ["api.example.org", "*.example.net"]}]`; `null` is the empty list.
     ///
     /// # Errors
@@ -430,6 +436,43 @@ pub fn missing(declared: &Declared, grants: &Grants) -> Vec<Missing> {
         .collect()
 }
 
+/// What `new` asks for beyond a version before it, and its owner has not granted: that version declared `old` and held `held`.
+/// Hosts that are listed count, though a plugin that is new holds them at once: who let a plugin in saw its list then, not now.
+#[must_use]
+pub fn grown(old: &Declared, held: &Grants, new: &Declared, grants: &Grants) -> Vec<Missing> {
+    let before = missing(old, grants);
+    let mut more: Vec<Missing> = missing(new, grants)
+        .into_iter()
+        .filter_map(|asked| match before.iter().find(|m| m.permission == asked.permission) {
+            None => Some(asked),
+            Some(known) if known.names.is_empty() => None,
+            // It asked for some by name, and now for any.
+            Some(_) if asked.names.is_empty() => Some(asked),
+            Some(known) => {
+                let names: Vec<String> = asked.names.into_iter().filter(|name| !known.names.contains(name)).collect();
+                (!names.is_empty()).then_some(Missing { permission: asked.permission, names })
+            }
+        })
+        .collect();
+    if !more.iter().any(|m| m.permission == Permission::ExternalHttp) {
+        let reached = |reach: &Reach, name: &String| match reach {
+            Reach::None => false,
+            Reach::Any => true,
+            Reach::Listed(patterns) => patterns.iter().any(|pattern| pattern == name || covers(pattern, name)),
+        };
+        let names: Vec<String> = new
+            .named_hosts
+            .iter()
+            .filter(|name| !reached(&held.hosts, name) && !reached(&grants.owner_hosts, name))
+            .cloned()
+            .collect();
+        if !names.is_empty() {
+            more.push(Missing { permission: Permission::ExternalHttp, names });
+        }
+    }
+    more
+}
+
 /// The rule for what a plugin that the owner put there, or that is shipped, holds: only what it declares; of that the harmless
 /// powers and the listed hosts at once, also where any host is asked for beside them, and the rest where the owner granted it.
 /// What the owner revoked it does not hold.
@@ -467,6 +510,49 @@ mod tests {
 
     fn declared(value: Value) -> Declared {
         Declared::parse(&value).unwrap()
+    }
+
+    #[test]
+    fn a_version_asks_for_more_by_what_its_owner_has_not_said_yes_to() {
+        let record = |words: &[&str], hosts: &[&str], secrets: &[&str]| {
+            let set = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<BTreeSet<_>>();
+            Record { granted: set(words), hosts: set(hosts), secrets: set(secrets), ..Record::default() }
+        };
+        let nothing = record(&[], &[], &[]);
+        let http = |hosts: &[&str]| json!([{ "EXTERNAL_HTTP": hosts }]);
+        // what was declared, what is declared now, what the owner granted, what is asked for beyond
+        let rows = [
+            (json!([]), json!([]), nothing.clone(), vec![]),
+            (json!([]), json!(["READ_NOTES"]), nothing.clone(), vec![]),
+            (json!([]), json!(["RUN_COMMANDS"]), nothing.clone(), vec!["RUN_COMMANDS"]),
+            (json!(["RUN_COMMANDS"]), json!(["RUN_COMMANDS"]), nothing.clone(), vec![]),
+            (json!(["RUN_COMMANDS"]), json!(["RUN_COMMANDS", "SPEND"]), nothing.clone(), vec!["SPEND"]),
+            (json!([]), json!(["RUN_COMMANDS"]), record(&["RUN_COMMANDS"], &[], &[]), vec![]),
+            (json!([]), http(&["a.example"]), nothing.clone(), vec!["EXTERNAL_HTTP=a.example"]),
+            (http(&["a.example"]), http(&["a.example"]), nothing.clone(), vec![]),
+            (http(&["a.example", "b.example"]), http(&["a.example"]), nothing.clone(), vec![]),
+            (http(&["a.example"]), http(&["a.example", "b.example"]), nothing.clone(), vec!["EXTERNAL_HTTP=b.example"]),
+            (http(&["a.example"]), http(&["a.example", "b.example"]), record(&[], &["b.example"], &[]), vec![]),
+            (http(&["a.example"]), http(&["b.example"]), record(&["EXTERNAL_HTTP"], &[], &[]), vec![]),
+            (http(&["*.a.example"]), http(&["x.a.example"]), nothing.clone(), vec![]),
+            (http(&["x.a.example"]), http(&["*.a.example"]), nothing.clone(), vec!["EXTERNAL_HTTP=*.a.example"]),
+            (http(&["a.example"]), json!(["EXTERNAL_HTTP"]), nothing.clone(), vec!["EXTERNAL_HTTP"]),
+            (json!(["EXTERNAL_HTTP"]), http(&["a.example"]), nothing.clone(), vec!["EXTERNAL_HTTP=a.example"]),
+            (json!(["EXTERNAL_HTTP"]), http(&["a.example"]), record(&["EXTERNAL_HTTP"], &[], &[]), vec![]),
+            (
+                json!([{"USE_SECRETS": ["a"]}]),
+                json!([{"USE_SECRETS": ["a", "b"]}]),
+                nothing.clone(),
+                vec!["USE_SECRETS=b"],
+            ),
+            (json!([{"USE_SECRETS": ["a", "b"]}]), json!([{"USE_SECRETS": ["a"]}]), nothing.clone(), vec![]),
+            (json!([{"USE_SECRETS": ["a"]}]), json!([{"USE_SECRETS": ["a", "b"]}]), record(&[], &[], &["b"]), vec![]),
+        ];
+        for (old, new, record, want) in rows {
+            let (old, new) = (declared(old), declared(new));
+            let more = grown(&old, &effective(&record, &old), &new, &effective(&record, &new));
+            assert_eq!(more.iter().map(Missing::argument).collect::<Vec<_>>(), want, "{old:?} {new:?} {record:?}");
+        }
     }
 
     #[test]

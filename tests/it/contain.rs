@@ -296,6 +296,32 @@ fn a_version_that_asks_for_more_waits_for_its_grant_while_the_last_one_answers()
 }
 
 #[test]
+fn a_version_that_wants_another_host_waits_for_its_grant() {
+    let w = World::new();
+    let version = |hosts: &str, says: &str| {
+        format!(
+            "const PERMISSIONS = [#{{ EXTERNAL_HTTP: [{hosts}] }}];\n/// A. Use it in tests.\nfn risky() {{ \"{says}\" }}\n"
+        )
+    };
+    // A plugin that is new is let in with the hosts that it lists.
+    w.tool("t", &version("\"localhost\"", "one"));
+    assert_eq!(w.text("risky", json!({})), "one");
+    w.tool("t", &version("\"localhost\", \"evil.example\"", "two"));
+    assert_eq!(w.text("risky", json!({})), "one");
+    let status = w.host.plugins().status("t").unwrap();
+    let told = status.diagnostics[0].render();
+    assert!(told.contains("lapidary grant t EXTERNAL_HTTP=evil.example"), "{told}");
+    for grant in &lapidary::service::grants::Grant::parse("EXTERNAL_HTTP=evil.example").unwrap() {
+        w.host.services().grants.grant("t", grant).unwrap();
+    }
+    w.host.plugins().grants_changed();
+    assert_eq!(w.text("risky", json!({})), "two");
+    // Fewer hosts, or others among those that it held, need no word.
+    w.tool("t", &version("\"evil.example\"", "three"));
+    assert_eq!(w.text("risky", json!({})), "three");
+}
+
+#[test]
 fn a_version_that_waits_for_its_grant_waits_across_a_restart_too() {
     let w = World::with(|b| b.watching(Watching::Off).keep_history());
     let version = |asks: &str, says: &str| format!("{asks}/// A. Use it in tests.\nfn risky() {{ \"{says}\" }}\n");

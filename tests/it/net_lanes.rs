@@ -140,6 +140,43 @@ fn a_lane_follows_from_the_text_of_a_host_and_no_name_is_resolved_for_it() {
 }
 
 #[test]
+fn a_url_means_the_address_that_parsers_of_urls_read_in_it() {
+    let target = echo();
+    let net = Net::new("proxy = \"socks5h://127.0.0.1:1\"", &[]);
+    for host in ["127.1", "0x7f.0.0.1", "0177.0.0.1", "2130706433"] {
+        let statements = format!(
+            "net::session_for(\"http://{host}:{0}/\").lane + net::get(\"http://{host}:{0}/x\").url",
+            target.port
+        );
+        assert_eq!(net.gives(&statements), format!("lanhttp://127.0.0.1:{}/x", target.port), "{host}");
+    }
+}
+
+#[test]
+fn no_request_of_a_private_chat_goes_beyond_the_local_network() {
+    let target = echo();
+    let socks = Server::socks(target.port, None);
+    let net = Net::new(&format!("proxy = \"socks5h://127.0.0.1:{}\"", socks.port), &[]);
+    let ask = |statements: &str| {
+        net.load("probe", statements);
+        let who = Who { private: true, ..Who::owner("test").in_chat("secret") };
+        let outcome = net.world.host.call_now(Call::new("probe", serde_json::Map::new(), who));
+        (outcome.error.as_ref().map_or("ok", |e| e.code()), outcome.text)
+    };
+    assert_eq!(ask(&format!("net::get(\"{}\").json.path", target.url("/lan"))), ("ok", "/lan".to_owned()));
+    let (code, text) = ask(r#"net::get("http://shop.example.org/")"#);
+    assert_eq!(code, "disabled", "{text}");
+    assert!(text.contains("private chat"), "{text}");
+    assert_eq!(ask(r#"net::get_all(["http://shop.example.org/"])[0].code"#).1, "disabled");
+    assert_eq!(ask(r#"images::for_chat(images::resolve("http://shop.example.org/a.png"))"#).0, "disabled");
+    let redirected = Server::http(|_| answer("302 Found", "location: http://shop.example.org/\r\n", b""));
+    assert_eq!(ask(&format!("net::get(\"{}\", #{{allow_redirects: true}})", redirected.url("/"))).0, "disabled");
+    assert_eq!(socks.seen(), Vec::<String>::new());
+    // The same is allowed where nothing is private.
+    assert_eq!(net.gives(r#"net::get("http://shop.example.org/").status"#), "200");
+}
+
+#[test]
 fn the_internet_goes_through_a_socks_proxy_by_name_and_the_local_network_does_not() {
     let target = echo();
     let socks = Server::socks(target.port, None);
