@@ -1,5 +1,7 @@
 //! A guess at how many tokens a text costs a model. It knows no model's own vocabulary.
 
+use super::dialect::{self, Dialect, WireNames};
+
 /// About how many tokens `text` is: one per four ASCII characters, one per character beyond ASCII.
 ///
 /// An estimate for people who compare descriptions; it is within about a third for English and errs high elsewhere.
@@ -10,10 +12,10 @@ pub fn estimate_tokens(text: &str) -> usize {
     ascii.div_ceil(4) + beyond
 }
 
-/// Estimated tokens of a tool as a model reads it.
+/// Estimated tokens of a tool as a model reads it, in the dialect that most providers take.
 #[must_use]
 pub fn of_tool(spec: &super::spec::Spec) -> usize {
-    estimate_tokens(&spec.wire().to_string())
+    dialect::define(spec, Dialect::OpenAi, &WireNames::default()).tokens
 }
 
 /// Estimated tokens of a definition in some dialect: of the text itself, or of its JSON.

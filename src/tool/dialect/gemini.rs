@@ -9,6 +9,9 @@ use serde_json::{Map, Value, json};
 /// Most characters of a property's name.
 const MAX_NAME: usize = 64;
 
+/// What an argument may be of which nothing is known; the properties of an object would have to be named.
+const ANYTHING: [&str; 3] = ["STRING", "NUMBER", "BOOLEAN"];
+
 /// A schema in Gemini's form, with what the provider may still refuse.
 pub(super) struct Declared {
     /// The schema.
@@ -56,7 +59,11 @@ impl Work {
             let text = words::append(own, &said);
             let (nulls, others): (Vec<&Value>, Vec<&Value>) =
                 branches.iter().partition(|b| b.get("type").is_some_and(|t| t == "null"));
-            let made = others.into_iter().map(|branch| self.schema(branch, place)).collect();
+            let made: Vec<Map<String, Value>> = others.into_iter().map(|branch| self.schema(branch, place)).collect();
+            if made.is_empty() {
+                // Nothing but null, beside what may contradict it.
+                return either(ANYTHING.map(of_type).into(), &text, true);
+            }
             return either(made, &text, !nulls.is_empty());
         }
         let (kinds, is_nullable) = kinds(map);
@@ -65,15 +72,10 @@ impl Work {
             made.extend(self.of_kind(map, kind, place, kinds.len() > 1));
         }
         if made.is_empty() {
-            // Nothing is known of it: what an argument may be at all, without objects, whose properties have to be named.
             let said = words::restrictions(map, &|k| is_field("", k));
             let text = words::append(own, &said);
-            let any = ["STRING", "NUMBER", "BOOLEAN"].map(|kind| {
-                let mut one = Map::new();
-                one.insert("type".to_owned(), kind.into());
-                one
-            });
-            return either(any.into(), &text, is_nullable);
+            let text = if is_nullable { words::append(&text, &["null".to_owned()]) } else { text };
+            return either(ANYTHING.map(of_type).into(), &text, is_nullable);
         }
         if made.len() == 1 {
             let mut one = made.remove(0);
@@ -194,8 +196,22 @@ impl Work {
     }
 }
 
+fn of_type(kind: &str) -> Map<String, Value> {
+    let mut made = Map::new();
+    made.insert("type".to_owned(), kind.into());
+    made
+}
+
 /// Alternatives as Gemini takes them: nothing may stand beside `anyOf`, so the first carries what is said of all.
-fn either(mut branches: Vec<Map<String, Value>>, text: &str, is_nullable: bool) -> Map<String, Value> {
+fn either(alternatives: Vec<Map<String, Value>>, text: &str, is_nullable: bool) -> Map<String, Value> {
+    // Alternatives within alternatives are alternatives.
+    let mut branches: Vec<Map<String, Value>> = Vec::new();
+    for alternative in alternatives {
+        match alternative.get("anyOf").and_then(Value::as_array) {
+            Some(inner) => branches.extend(inner.iter().filter_map(|b| b.as_object().cloned())),
+            None => branches.push(alternative),
+        }
+    }
     if let Some(first) = branches.first_mut() {
         let own = first.get("description").and_then(Value::as_str).unwrap_or_default();
         let both =

@@ -50,6 +50,7 @@ pub(super) fn inline(schema: &Value) -> Inlined {
         siblings_count: !["draft-04", "draft-06", "draft-07"].iter().any(|d| dialect.contains(d)),
         has_plain_id: dialect.contains("draft-04"),
         cuts: Vec::new(),
+        times: 0,
     };
     let made = match schema {
         // The root is open already; what points at it is a circle.
@@ -69,6 +70,8 @@ struct Inliner<'a> {
     siblings_count: bool,
     has_plain_id: bool,
     cuts: Vec<String>,
+    /// How often something was cut so far.
+    times: usize,
 }
 
 impl<'a> Inliner<'a> {
@@ -133,6 +136,7 @@ impl<'a> Inliner<'a> {
     }
 
     fn cut(&mut self, kind: Option<&Value>, words: &str) -> Value {
+        self.times += 1;
         let words = words.to_owned();
         if !self.cuts.contains(&words) && self.cuts.len() < 20 {
             self.cuts.push(words.clone());
@@ -147,6 +151,7 @@ impl<'a> Inliner<'a> {
 
     fn plain(&mut self, map: &'a Map<String, Value>, base: &'a Value, level: usize) -> Value {
         let mut made = Map::new();
+        let mut open = None;
         for (keyword, value) in map {
             if NAMING.contains(&keyword.as_str())
                 || REFERENCES.contains(&keyword.as_str())
@@ -154,6 +159,7 @@ impl<'a> Inliner<'a> {
             {
                 continue;
             }
+            let times = self.times;
             let written = match (keyword.as_str(), value) {
                 ("properties" | "patternProperties" | "dependentSchemas" | "dependencies", Value::Object(children)) => {
                     let children =
@@ -180,7 +186,29 @@ impl<'a> Inliner<'a> {
                 ) => self.schema(child, base, level + 1),
                 _ => value.clone(),
             };
-            made.insert(keyword.clone(), written);
+            // What was cut takes more than before: where that would refuse more, the rule is left open.
+            match keyword.as_str() {
+                "oneOf" if self.times > times => open = Some(written),
+                "not" | "if" if self.times > times => {}
+                _ => {
+                    made.insert(keyword.clone(), written);
+                }
+            }
+        }
+        match open {
+            Some(any) if made.contains_key("anyOf") => {
+                let any = json!({ "anyOf": any });
+                match made.get_mut("allOf") {
+                    Some(Value::Array(all)) => all.push(any),
+                    _ => {
+                        made.insert("allOf".to_owned(), json!([any]));
+                    }
+                }
+            }
+            Some(any) => {
+                made.insert("anyOf".to_owned(), any);
+            }
+            None => {}
         }
         modernise(&mut made);
         Value::Object(made)
@@ -421,6 +449,10 @@ mod tests {
         assert_eq!(made.schema["properties"]["all"]["description"], "the whole form again, as above");
         assert_eq!(made.schema["properties"]["lost"]["description"], "`none`, which is not defined");
         assert_eq!(made.cuts.len(), 3, "{:?}", made.cuts);
+        // What is cut fits more, so of several exactly one can no longer be asked for.
+        let fork = json!({ "properties": { "x": { "oneOf": [{ "$ref": "#" }, { "type": "string" }], "not": { "$ref": "#" } } } });
+        let cut = json!({ "description": "the whole form again, as above" });
+        assert_eq!(inline(&fork).schema["properties"]["x"], json!({ "anyOf": [cut, { "type": "string" }] }));
         // Two definitions that need each other.
         let pair = json!({ "$defs": { "a": { "properties": { "b": { "$ref": "#/$defs/b" } } }, "b": { "properties": { "a": { "$ref": "#/$defs/a" } } } },
             "properties": { "x": { "$ref": "#/$defs/a" } } });

@@ -111,11 +111,8 @@ fn any_of(map: &mut Map<String, Value>) {
         map.shift_remove("anyOf");
         return;
     }
-    let null = flat.iter().position(is_null);
-    let is_nullable = null.is_some();
-    if let Some(at) = null {
-        flat.remove(at);
-    }
+    let is_nullable = flat.iter().any(is_null);
+    flat.retain(|branch| !is_null(branch));
     let single = match flat.as_slice() {
         [] => Some(json!({ "type": "null" })),
         [one] => Some(one.clone()),
@@ -158,9 +155,14 @@ fn nullable(schema: Value) -> Option<Value> {
     if map.contains_key("const") || ["anyOf", "oneOf", "allOf", "not", "if"].iter().any(|k| map.contains_key(*k)) {
         return None;
     }
-    let types: Vec<Value> = type_words(map.get("type")?).into_iter().chain(["null"]).map(Value::from).collect();
+    let mut types: Vec<Value> = type_words(map.get("type")?).into_iter().map(Value::from).collect();
+    if !types.iter().any(|t| t == "null") {
+        types.push("null".into());
+    }
     map.insert("type".to_owned(), Value::Array(types));
-    if let Some(Value::Array(values)) = map.get_mut("enum") {
+    if let Some(Value::Array(values)) = map.get_mut("enum")
+        && !values.contains(&Value::Null)
+    {
         values.push(Value::Null);
     }
     Some(Value::Object(map))
@@ -171,9 +173,12 @@ fn types_only(branches: &[Value]) -> Option<Value> {
     let mut words: Vec<&str> = Vec::new();
     for branch in branches {
         let map = branch.as_object().filter(|m| m.len() == 1)?;
-        words.extend(type_words(map.get("type")?));
+        for word in type_words(map.get("type")?) {
+            if !words.contains(&word) {
+                words.push(word);
+            }
+        }
     }
-    words.dedup();
     Some(json!({ "type": words }))
 }
 
@@ -197,7 +202,11 @@ fn values_only(branches: &[Value]) -> Option<Value> {
         if let (Some(about), [value]) = (about, own.as_slice()) {
             said.push(format!("{}: {}", words::shown(value), about.trim().trim_end_matches('.')));
         }
-        values.extend(own);
+        for value in own {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
     }
     types.sort_unstable();
     types.dedup();

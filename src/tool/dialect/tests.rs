@@ -22,6 +22,51 @@ fn each(value: &Value, visit: &mut impl FnMut(&Map<String, Value>)) {
     }
 }
 
+/// Panics unless this is a schema that a function declaration of Gemini may hold.
+fn is_geminis(schema: &Value) {
+    const FIELDS: [&str; 18] = [
+        "type",
+        "format",
+        "description",
+        "nullable",
+        "enum",
+        "maxItems",
+        "minItems",
+        "properties",
+        "required",
+        "minProperties",
+        "maxProperties",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "anyOf",
+        "items",
+        "minimum",
+        "maximum",
+    ];
+    let map = schema.as_object().unwrap_or_else(|| panic!("{schema}"));
+    for (keyword, value) in map {
+        assert!(FIELDS.contains(&keyword.as_str()), "{keyword}: {schema}");
+        match keyword.as_str() {
+            "properties" => value.as_object().into_iter().flatten().for_each(|(_, s)| is_geminis(s)),
+            "anyOf" => {
+                assert_eq!(map.len(), 1, "{schema}");
+                assert!(value.as_array().is_some_and(|l| l.len() > 1), "{schema}");
+                value.as_array().into_iter().flatten().for_each(is_geminis);
+            }
+            "items" => is_geminis(value),
+            "enum" => {
+                let texts =
+                    value.as_array().is_some_and(|l| l.iter().all(|v| v.as_str().is_some_and(|s| !s.is_empty())));
+                assert!(map["type"] == "STRING" && texts, "{schema}");
+            }
+            _ => {}
+        }
+    }
+    assert!(map.contains_key("anyOf") || map.get("type").is_some_and(Value::is_string), "{schema}");
+    assert!(map.get("type").is_none_or(|t| t != "ARRAY") || map.contains_key("items"), "{schema}");
+}
+
 #[test]
 fn a_tool_has_the_form_of_its_dialect() {
     let parameters = json!({ "type": "object", "required": ["sides"], "additionalProperties": false, "properties": {
@@ -141,47 +186,7 @@ fn no_dialect_gets_what_it_refuses() {
         assert!(made.notes.iter().any(|n| n.contains("`node` again")), "{dialect}: {:?}", made.notes);
     }
     let gemini = made(&wild, Dialect::Gemini);
-    let fields = [
-        "type",
-        "format",
-        "description",
-        "nullable",
-        "enum",
-        "maxItems",
-        "minItems",
-        "properties",
-        "required",
-        "minProperties",
-        "maxProperties",
-        "minLength",
-        "maxLength",
-        "pattern",
-        "anyOf",
-        "items",
-        "minimum",
-        "maximum",
-    ];
-    fn check(schema: &Value, fields: &[&str]) {
-        let map = schema.as_object().unwrap_or_else(|| panic!("{schema}"));
-        for (keyword, value) in map {
-            assert!(fields.contains(&keyword.as_str()), "{keyword}: {schema}");
-            match keyword.as_str() {
-                "properties" => value.as_object().into_iter().flatten().for_each(|(_, s)| check(s, fields)),
-                "anyOf" => {
-                    assert_eq!(map.len(), 1, "{schema}");
-                    value.as_array().into_iter().flatten().for_each(|s| check(s, fields));
-                }
-                "items" => check(value, fields),
-                "enum" => {
-                    assert!(map["type"] == "STRING" && value.as_array().is_some_and(|l| l.iter().all(Value::is_string)))
-                }
-                _ => {}
-            }
-        }
-        assert!(map.contains_key("anyOf") || map.get("type").is_some_and(Value::is_string), "{schema}");
-        assert!(map.get("type").is_none_or(|t| t != "ARRAY") || map.contains_key("items"), "{schema}");
-    }
-    check(&gemini.definition["parameters"], &fields);
+    is_geminis(&gemini.definition["parameters"]);
     assert!(gemini.notes.iter().any(|n| n.contains("strange name!")), "{:?}", gemini.notes);
     for dialect in [Dialect::OpenAi, Dialect::Llama] {
         each(&made(&wild, dialect).definition, &mut |map| {
@@ -273,4 +278,129 @@ fn a_long_description_is_told_where_some_models_refuse_it() {
     let spec = Spec::new("x", "long ".repeat(300), json!({ "type": "object" }));
     assert!(define(&spec, Dialect::OpenAi, &WireNames::default()).notes[0].contains("1499 characters"));
     assert!(define(&spec, Dialect::Anthropic, &WireNames::default()).notes.is_empty());
+}
+
+/// Numbers that look random and are the same at every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap_or(0) % most
+    }
+
+    fn name(&mut self) -> String {
+        ["a", "b", "c", "d"][self.below(4)].to_owned()
+    }
+
+    fn value(&mut self, level: usize) -> Value {
+        match self.below(if level > 2 { 6 } else { 8 }) {
+            0 => Value::Null,
+            1 => json!(self.below(2) == 0),
+            2 => json!(self.below(6)),
+            3 => json!(0.5 + f64::from(u8::try_from(self.below(6)).unwrap_or(0))),
+            4 | 5 => json!("abcdef"[..self.below(6)]),
+            6 => (0..self.below(4)).map(|_| self.value(level + 1)).collect(),
+            _ => Value::Object((0..self.below(4)).map(|_| (self.name(), self.value(level + 1))).collect()),
+        }
+    }
+
+    fn list(&mut self, level: usize) -> Value {
+        (0..=self.below(3)).map(|_| self.schema(level + 1)).collect()
+    }
+
+    fn properties(&mut self, level: usize) -> Value {
+        Value::Object((0..self.below(4)).map(|_| (self.name(), self.schema(level + 1))).collect())
+    }
+
+    /// Any schema, with keywords that agree or not.
+    fn schema(&mut self, level: usize) -> Value {
+        if level > 4 {
+            return json!({ "type": "string" });
+        }
+        if self.below(20) == 0 {
+            return json!(self.below(4) > 0);
+        }
+        let mut map = Map::new();
+        let types = ["string", "integer", "number", "boolean", "array", "object", "null"];
+        match self.below(4) {
+            0 => {}
+            1 => {
+                let mut two = vec![types[self.below(7)], types[self.below(7)]];
+                two.dedup();
+                map.insert("type".to_owned(), json!(two));
+            }
+            _ => {
+                map.insert("type".to_owned(), json!(types[self.below(7)]));
+            }
+        }
+        for _ in 0..self.below(4) {
+            let small = json!(self.below(4));
+            let (keyword, value) = match self.below(26) {
+                0 => ("minLength", small),
+                1 => ("maxLength", small),
+                2 => ("minimum", small),
+                3 => ("exclusiveMaximum", small),
+                4 => ("multipleOf", json!(1 + self.below(3))),
+                5 => ("minItems", small),
+                6 => ("uniqueItems", json!(true)),
+                7 => ("items", self.schema(level + 1)),
+                8 | 9 => ("properties", self.properties(level)),
+                10 => ("required", json!([self.name()])),
+                11 => ("additionalProperties", self.schema(level + 1)),
+                12 => ("enum", json!([self.value(2), self.value(2), "x"])),
+                13 => ("const", self.value(2)),
+                14 | 15 => ("anyOf", self.list(level)),
+                16 => ("oneOf", self.list(level)),
+                17 | 18 => ("allOf", self.list(level)),
+                19 => ("not", self.schema(level + 1)),
+                20 => ("$ref", json!(["#/$defs/n", "#/$defs/m", "#"][self.below(3)])),
+                21 => ("if", self.schema(level + 1)),
+                22 => ("then", self.schema(level + 1)),
+                23 => ("dependentRequired", json!({ "a": [self.name()] })),
+                24 => ("patternProperties", json!({ "^a": self.schema(level + 1) })),
+                _ => ("description", json!("Some words.")),
+            };
+            map.insert(keyword.to_owned(), value);
+        }
+        Value::Object(map)
+    }
+}
+
+#[test]
+fn whatever_a_schema_says_every_form_of_it_holds_and_refuses_no_call_that_is_right() {
+    let mut dice = Dice(7);
+    let (mut compiled, mut fitting) = (0, 0);
+    for _ in 0..800 {
+        let parameters = json!({ "type": "object", "properties": dice.properties(0), "$defs": { "n": dice.schema(2), "m": dice.schema(2) } });
+        // Nonsense that no tool could have, such as a reference that leads round in a circle, is none of ours.
+        let Ok(original) = crate::tool::schema::compile(&parameters) else { continue };
+        compiled += 1;
+        let forms: Vec<(Dialect, jsonschema::Validator, Value)> = Dialect::ALL
+            .into_iter()
+            .filter_map(|dialect| {
+                let made = made(&parameters, dialect).definition;
+                if dialect == Dialect::Gemini {
+                    if let Some(schema) = made.get("parameters") {
+                        is_geminis(schema);
+                    }
+                    return None;
+                }
+                let schema = made.get("input_schema").or_else(|| made.get("function")?.get("parameters"))?;
+                let validator = crate::tool::schema::compile(schema)
+                    .unwrap_or_else(|e| panic!("{dialect} {parameters}\n{schema}: {e}"));
+                Some((dialect, validator, schema.clone()))
+            })
+            .collect();
+        for _ in 0..12 {
+            let arguments = Value::Object((0..dice.below(4)).map(|_| (dice.name(), dice.value(0))).collect());
+            if original.is_valid(&arguments) {
+                fitting += 1;
+                for (dialect, validator, schema) in &forms {
+                    assert!(validator.is_valid(&arguments), "{dialect} refuses {arguments}\n{parameters}\n{schema}");
+                }
+            }
+        }
+    }
+    assert!(compiled > 300 && fitting > 600, "{compiled} {fitting}");
 }
