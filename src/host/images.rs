@@ -320,8 +320,8 @@ mod api {
     }
 
     /// A text with pictures: what a tool returns so that they are seen. `pictures` is a list of blobs, or of what `resolve`
-    /// gives; at most 24. The person sees each as it is; the model sees it upright, at most 1536 pixels a side, and of an
-    /// animation the first frame. With `display_only` only the person sees them.
+    /// gives; at most 24. The person sees each as it is; the model sees a copy of its pixels and nothing else of the file: upright,
+    /// at most 1536 pixels a side, of an animation the first frame. With `display_only` only the person sees them.
     ///
     /// Throws `bad_image` for bytes that are no picture, `too_large` for more than 24.
     ///

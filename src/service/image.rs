@@ -69,6 +69,15 @@ pub struct Jpeg {
     pub height: u32,
 }
 
+/// What a model is shown of a picture: made anew from its pixels, so that nothing else of the file is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelCopy {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// `image/png` or `image/jpeg`.
+    pub media_type: &'static str,
+}
+
 /// How a picture is made fit for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForModel {
@@ -137,6 +146,27 @@ pub fn for_model(bytes: &[u8], options: &ForModel, check: Check) -> Result<Jpeg>
     let bytes = encode::jpeg(picture, options.quality)?;
     check()?;
     Ok(Jpeg { bytes, width, height })
+}
+
+/// As [`for_model`], but a still PNG that is small enough as it is stays a PNG, for edges of drawings and letters on a screen
+/// are what a JPEG smears; of more than `most_bytes` it becomes a JPEG all the same.
+///
+/// # Errors
+/// As [`for_model`].
+pub fn model_copy(bytes: &[u8], options: &ForModel, most_bytes: usize, check: Check) -> Result<ModelCopy> {
+    let side = options.max_side.clamp(1, encode::MAX_SIDE as u32) as usize;
+    let Some(picture) = decode::still_png(bytes, side, &options.limits, check)? else {
+        let copy = for_model(bytes, options, check)?;
+        return Ok(ModelCopy { bytes: copy.bytes, media_type: "image/jpeg" });
+    };
+    let made = encode::png(&picture)?;
+    check()?;
+    if made.len() <= most_bytes {
+        return Ok(ModelCopy { bytes: made, media_type: "image/png" });
+    }
+    let made = encode::jpeg(picture.into_ycc(Chroma::Half), options.quality)?;
+    check()?;
+    Ok(ModelCopy { bytes: made, media_type: "image/jpeg" })
 }
 
 /// Many pictures as one JPEG, in square cells numbered from 1, as many columns as lines or one more.

@@ -3,7 +3,7 @@
 
 use super::Services;
 use super::files::Folder;
-use super::image::{self, Check, ForModel, Format, Info, Limits, Sheet};
+use super::image::{self, Check, ForModel, Limits, Sheet};
 use super::permissions::Grants;
 use super::picture::{self, Image, PREFIX, Pixels, View};
 use crate::base::clock::Clock;
@@ -22,7 +22,7 @@ pub const MAX_BYTES: usize = crate::store::images::MAX_BYTES;
 pub const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 /// Pictures that stay in a chat which has no messages to name them: that of the command line, and those of MCP clients.
 const NEWEST: u32 = 300;
-/// Most bytes of a file that a model is shown as it is.
+/// Most bytes of a PNG that a model is shown; beyond it is shown a JPEG.
 const MAX_SHOWN: usize = 3 << 20;
 /// Most characters of a label.
 const MAX_LABEL: usize = 80;
@@ -262,7 +262,9 @@ pub fn media_type(data: &[u8]) -> Result<&'static str> {
     })
 }
 
-/// A picture as a result shows it: the file for the person, and for the model the same or a smaller upright copy.
+/// A picture as a result shows it: the file for the person, and for the model a copy that was made of its pixels alone, upright
+/// and small enough. What the file holds beside them, such as where it was taken, stays with the person; what cannot be decoded
+/// goes to no provider.
 ///
 /// # Errors
 /// `bad_image` for what is no picture; what `check` says.
@@ -275,9 +277,8 @@ pub fn shown_image(data: Vec<u8>, audience: Audience, check: Check) -> Result<Im
     }
     if audience == Audience::Both {
         image.view = match info {
-            Ok(info) if is_fit(&info, data.len()) => View::Same,
-            Ok(_) => match image::for_model(&data, &ForModel::default(), check) {
-                Ok(copy) => View::Copy { data: Pixels::new(copy.bytes), media_type: "image/jpeg" },
+            Ok(_) => match image::model_copy(&data, &ForModel::default(), MAX_SHOWN, check) {
+                Ok(copy) => View::Copy { data: Pixels::new(copy.bytes), media_type: copy.media_type },
                 Err(e) => unseen(e)?,
             },
             Err(e) => unseen(e)?,
@@ -302,15 +303,6 @@ fn unseen(e: Error) -> Result<View> {
         Kind::BadImage | Kind::TooLarge => Ok(View::Unseen(e.message().to_owned())),
         _ => Err(e),
     }
-}
-
-/// Whether a model may be shown a file as it is.
-fn is_fit(info: &Info, bytes: usize) -> bool {
-    matches!(info.format, Format::Jpeg | Format::Png)
-        && info.orientation == 1
-        && !info.animated
-        && info.width.max(info.height) <= ForModel::default().max_side
-        && bytes <= MAX_SHOWN
 }
 
 /// A small upright JPEG of a picture: at most `max_px` pixels a side, in `quality` 1 to 100.

@@ -43,7 +43,7 @@ pub enum View {
     /// The file itself.
     #[default]
     Same,
-    /// A smaller, upright copy.
+    /// A copy made of its pixels.
     Copy {
         /// The file.
         data: Pixels,

@@ -28,6 +28,29 @@ pub(super) fn fitted(bytes: &[u8], side: usize, chroma: Chroma, limits: &Limits,
         .unwrap_or_else(|_| Err(broken("the picture breaks its decoder")))
 }
 
+/// The pixels of a still PNG that is no larger than `side` and stands upright, on white and in sRGB; `None` for every other
+/// picture.
+///
+/// # Errors
+/// As [`fitted`].
+pub(super) fn still_png(bytes: &[u8], side: usize, limits: &Limits, check: Check) -> Result<Option<Rgb>> {
+    let info = probe(bytes, limits)?;
+    let size = (info.width as usize, info.height as usize);
+    let fits = info.format == Format::Png && !info.animated && info.orientation == 1 && size.0.max(size.1) <= side;
+    if !fits {
+        return Ok(None);
+    }
+    check()?;
+    let decoded = || {
+        let (picture, profile) = png(bytes, size, size, limits, check)?;
+        Ok(Some(match profile {
+            Some(profile) => colour::to_srgb(picture, &profile),
+            None => picture,
+        }))
+    };
+    catch_unwind(AssertUnwindSafe(decoded)).unwrap_or_else(|_| Err(broken("the picture breaks its decoder")))
+}
+
 /// The size that a picture gets: its long side is `side`, and it never grows.
 fn target(width: u32, height: u32, side: usize) -> Size {
     let (width, height) = (width as usize, height as usize);

@@ -1,7 +1,7 @@
-//! Writes a picture as a JPEG: the sizes and tables everybody uses, colour at half the resolution.
-//! The encoder gets YCbCr as it is, so nothing is converted twice and colour is averaged, not picked.
+//! Writes a picture as a JPEG: the sizes and tables everybody uses, colour at half the resolution; or as a PNG.
+//! The encoder of JPEG gets YCbCr as it is, so nothing is converted twice and colour is averaged, not picked.
 
-use super::raster::{Chroma, Ycc};
+use super::raster::{Chroma, Rgb, Ycc};
 use crate::base::error::{Error, Result};
 use jpeg_encoder::{Encoder, ImageBuffer, JpegColorType, SamplingFactor};
 
@@ -54,5 +54,21 @@ pub(super) fn jpeg(picture: Ycc, quality: u8) -> Result<Vec<u8>> {
     let mut encoder = Encoder::new(&mut out, quality.clamp(1, 100));
     encoder.set_sampling_factor(SamplingFactor::F_2_2);
     encoder.encode_image(Planes(picture)).map_err(|e| Error::internal(format!("encoding a JPEG: {e}")))?;
+    Ok(out)
+}
+
+/// A PNG of 8 bits a channel that holds pixels and nothing else.
+///
+/// # Errors
+/// `internal`.
+pub(super) fn png(picture: &Rgb) -> Result<Vec<u8>> {
+    let failed = |e: png::EncodingError| Error::internal(format!("encoding a PNG: {e}"));
+    let mut out = Vec::with_capacity(picture.bytes.len() / 8 + 1024);
+    let mut encoder = png::Encoder::new(&mut out, picture.width as u32, picture.height as u32);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_compression(png::Compression::Fast);
+    let mut writer = encoder.write_header().map_err(failed)?;
+    writer.write_image_data(&picture.bytes).map_err(failed)?;
+    writer.finish().map_err(failed)?;
     Ok(out)
 }

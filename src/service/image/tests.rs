@@ -472,6 +472,110 @@ fn a_stop_ends_the_work_between_lines() {
     }
 }
 
+/// Every chunk of a PNG by its name.
+fn chunks(png: &[u8]) -> Vec<String> {
+    let (mut at, mut out) = (8, Vec::new());
+    while let Some(head) = png.get(at..at + 8) {
+        out.push(String::from_utf8_lossy(&head[4..]).into_owned());
+        at += 12 + u32::from_be_bytes(head[..4].try_into().unwrap()) as usize;
+    }
+    out
+}
+
+/// What stands in metadata and is nobody's business.
+const SECRET: &[u8] = b"GPS 52.5163 N, at home";
+
+#[test]
+fn a_copy_is_made_of_pixels_alone_whatever_else_is_in_the_file() {
+    let (scene, size) = (make::scene(60, 40), (60, 40));
+    let mut exif = make::turned(1);
+    exif.extend(SECRET);
+    let mut comment = make::jpeg(60, 40);
+    comment.splice(2..2, [&[0xff, 0xfe, 0, SECRET.len() as u8 + 2], SECRET].concat());
+    let mut behind = make::jpeg(60, 40);
+    behind.extend(SECRET);
+    let png = make::png_scene(60, 40);
+    let with = |kind: &[u8; 4], body: &[u8]| {
+        let mut out = png.clone();
+        out.splice(33..33, make::chunk(kind, body));
+        out
+    };
+    let text = [b"Description\0", SECRET].concat();
+    let mut png_behind = png.clone();
+    png_behind.extend(SECRET);
+    let cmyk = Made { colours: ColorType::Cmyk, ..Made::default() };
+    let deep: Vec<u8> = scene.iter().flat_map(|&v| [v, v]).collect();
+    let rows: Vec<(&str, Vec<u8>, &str)> = vec![
+        ("jpeg with exif", make::jpeg_with(&scene, size, Made::default(), &exif, &[]), "image/jpeg"),
+        ("jpeg with a comment", comment, "image/jpeg"),
+        ("jpeg with a tail", behind, "image/jpeg"),
+        (
+            "progressive",
+            make::jpeg_with(&scene, size, Made { progressive: true, ..Made::default() }, &exif, &[]),
+            "image/jpeg",
+        ),
+        ("print", make::jpeg_with(&make::scene(80, 40)[..60 * 40 * 4], size, cmyk, &exif, &[]), "image/jpeg"),
+        ("png with text", with(b"tEXt", &text), "image/png"),
+        ("png with exif", with(b"eXIf", &exif), "image/png"),
+        ("png with a broken compressed text", with(b"zTXt", b"a\0\0GPS"), "image/png"),
+        ("png with a tail", png_behind, "image/png"),
+        ("deep png", make::png(&deep, size, png::ColorType::Rgb, png::BitDepth::Sixteen), "image/png"),
+    ];
+    for (name, file, media_type) in rows {
+        let copy = model_copy(&file, &ForModel::default(), 3 << 20, &go_on).unwrap();
+        assert_eq!(copy.media_type, media_type, "{name}");
+        assert!(!copy.bytes.windows(3).any(|w| w == b"GPS"), "{name}");
+        let info = probe(&copy.bytes, &Limits::default()).unwrap();
+        assert_eq!((info.width, info.height, info.orientation), (60, 40, 1), "{name}");
+        if media_type == "image/png" {
+            assert!(chunks(&copy.bytes).iter().all(|c| ["IHDR", "IDAT", "IEND"].contains(&c.as_str())), "{name}");
+            assert_eq!(copy.bytes[24..26], [8, 2], "{name}");
+        } else {
+            let header = jpeg::Header::read(&copy.bytes).unwrap();
+            assert_eq!((header.precision, header.components()), (8, 3), "{name}");
+            assert_eq!(header.process, jpeg::Process::Sequential, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_drawing_stays_sharp_to_the_last_pixel() {
+    // One pixel black, one white, one red: what JPEG smears.
+    let lines: Vec<u8> = (0..200 * 100).flat_map(|i| [[0, 0, 0], [255, 255, 255], [255, 0, 0]][i % 3]).collect();
+    let drawing = make::png(&lines, (200, 100), png::ColorType::Rgb, png::BitDepth::Eight);
+    let copy = model_copy(&drawing, &ForModel::default(), 3 << 20, &go_on).unwrap();
+    let mut reader = png::Decoder::new(std::io::Cursor::new(&copy.bytes)).read_info().unwrap();
+    let mut read = vec![0; reader.output_buffer_size().unwrap()];
+    reader.next_frame(&mut read).unwrap();
+    assert_eq!((copy.media_type, read == lines), ("image/png", true));
+    // What is seen through is white, as in every other copy.
+    let clear = make::png(&[255, 0, 0, 0, 255, 0, 0, 255], (2, 1), png::ColorType::Rgba, png::BitDepth::Eight);
+    let copy = model_copy(&clear, &ForModel::default(), 3 << 20, &go_on).unwrap();
+    let mut reader = png::Decoder::new(std::io::Cursor::new(&copy.bytes)).read_info().unwrap();
+    let mut read = vec![0; reader.output_buffer_size().unwrap()];
+    reader.next_frame(&mut read).unwrap();
+    assert_eq!(read, [255, 255, 255, 255, 0, 0]);
+    // Too many bytes as a PNG, too many pixels, several frames: a JPEG.
+    for (file, most) in [(&drawing, 100), (&make::png_scene(1600, 20), 3 << 20), (&make::apng(8, &[9, 90]), 3 << 20)] {
+        let copy = model_copy(file, &ForModel::default(), most, &go_on).unwrap();
+        assert_eq!(copy.media_type, "image/jpeg");
+    }
+}
+
+#[test]
+fn no_copy_is_made_of_a_picture_that_is_not_whole() {
+    for (name, file) in zoo(96, 64) {
+        for share in [30, 60, 90] {
+            let cut = &file[..file.len() * share / 100];
+            if let Ok(copy) = model_copy(cut, &ForModel::default(), 3 << 20, &go_on) {
+                // Some formats are whole without their last bytes; then the copy is.
+                assert!(share == 90 && !["jpeg", "png"].contains(&name), "{name} {share}: {}", copy.media_type);
+            }
+        }
+        assert!(model_copy(&file, &ForModel::default(), 3 << 20, &go_on).is_ok(), "{name}");
+    }
+}
+
 #[test]
 fn a_contact_sheet_has_as_many_cells_as_it_needs() {
     for (pictures, columns, rows) in [

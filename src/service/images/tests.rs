@@ -218,18 +218,33 @@ fn row_28_what_a_page_is_instead_of_a_picture_is_named() {
     }
 }
 
+/// A PNG of one grey pixel, with a word of its maker in it.
+fn described() -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut encoder = png::Encoder::new(&mut out, 1, 1);
+    encoder.set_color(png::ColorType::Grayscale);
+    encoder.add_text_chunk("Description".into(), "at home".into()).unwrap();
+    encoder.write_header().unwrap().write_image_data(&[90]).unwrap();
+    out
+}
+
 #[test]
-fn a_picture_is_shown_as_it_is_where_a_model_can_read_it() {
-    let image = shown_image(head(1536, 20), Audience::Both, &go_on).unwrap();
-    assert_eq!((image.width, image.height, &image.view), (1536, 20, &View::Same));
+fn a_model_is_shown_a_copy_of_the_pixels_and_the_person_has_the_file() {
+    let image = shown_image(described(), Audience::Both, &go_on).unwrap();
+    assert_eq!((image.width, image.height, &*image.data), (1, 1, described().as_slice()));
+    let (media_type, seen) = image.for_model().unwrap();
+    assert_eq!(media_type, "image/png");
+    assert!(!seen.windows(4).any(|w| w == b"home" || w == b"tEXt"));
     let image = shown_image(head(2000, 20), Audience::Person, &go_on).unwrap();
     assert_eq!((image.width, image.display_only, image.for_model()), (2000, true, None));
     // Too large to be decoded, or broken: the person may still see it, the model is told.
-    for bytes in [head(40_000, 40_000), head(0, 0), head(2000, 2000)] {
+    for bytes in [head(40_000, 40_000), head(0, 0), head(2000, 2000), head(20, 20)] {
         let image = shown_image(bytes, Audience::Both, &go_on).unwrap();
         assert!(matches!(image.view, View::Unseen(_)) && image.for_model().is_none(), "{:?}", image.view);
     }
     assert_eq!(shown_image(b"<html>".to_vec(), Audience::Both, &go_on).unwrap_err().kind(), Kind::BadImage);
     let stopped = || Err(Error::new(Kind::Timeout, "over"));
-    assert!(shown_image(head(2000, 2000), Audience::Both, &stopped).is_err());
+    for side in [20, 2000] {
+        assert!(shown_image(head(side, side), Audience::Both, &stopped).is_err());
+    }
 }
