@@ -2,6 +2,7 @@
 //! The rules are pure and know no script; `registry`, `dispatch` and `port` build on them.
 
 pub mod arguments;
+mod blob;
 pub mod dialect;
 pub mod dispatch;
 pub mod doc;

@@ -1,6 +1,7 @@
 //! What a tool returned, as a model reads it: text, whether it succeeded, the structured part; and failures in words and as JSON.
 //! It works on JSON that was converted already and decides nothing about the call.
 
+use super::blob;
 pub use super::handles::{Handles, Part};
 use super::schema::{self, cut, describe, dotted};
 use super::spec::Spec;
@@ -15,8 +16,6 @@ use std::fmt::Write as _;
 pub const NO_OUTPUT: &str = "(no output)";
 /// Longest result in characters where nothing else is set.
 pub const MAX_CHARS: usize = 200_000;
-/// Characters of base64 in one run that cannot be meant to be read.
-const BLOB: usize = 4096;
 /// Most fallbacks that a failure offers.
 const FALLBACKS: usize = 3;
 
@@ -74,15 +73,20 @@ pub fn shape(value: Value, spec: &Spec, chars: usize, handles: &Handles) -> Shap
         Cow::Owned(clean) => clean,
         Cow::Borrowed(_) => text,
     };
-    let text = match without_blobs(&text, handles) {
-        Some(shorter) => {
+    let text = match blob::without(&text, handles) {
+        Some(stripped) => {
             shaped.truncated = true;
             shaped.warnings.push("base64 was left out of the text; return pictures with images::result".to_owned());
             if let Some(mut structured) = shaped.structured.take() {
                 strip_blobs(&mut structured, handles);
                 structure(&mut shaped, spec, structured);
             }
-            shorter
+            // A page with a picture in it can still be read; a file as text is no answer.
+            if ok && shaped.broken.is_none() && stripped.left_out > stripped.readable {
+                shaped.structured = None;
+                shaped.broken = Some(file_as_text(stripped.left_out, &stripped.text));
+            }
+            stripped.text
         }
         None => text,
     };
@@ -185,62 +189,20 @@ fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|c| if is_control(c) { picture(c) } else { c }).collect())
 }
 
-/// Replaces runs of base64 that are too long to be text. `None` where there are none.
-fn without_blobs(text: &str, handles: &Handles) -> Option<String> {
-    if text.len() < BLOB {
-        return None;
-    }
-    let bytes = text.as_bytes();
-    let mut made: Option<String> = None;
-    let (mut copied, mut at) = (0, 0);
-    while at < bytes.len() {
-        if !is_base64(bytes[at]) {
-            at += 1;
-            continue;
-        }
-        let start = at;
-        while at < bytes.len() && is_base64(bytes[at]) {
-            at += 1;
-        }
-        if at - start >= BLOB && looks_encoded(&bytes[start..at]) {
-            // Both ends stand at ASCII bytes, so the slices are on character boundaries.
-            let out = made.get_or_insert_with(String::new);
-            out.push_str(&text[copied..start]);
-            let handle = handles.keep(&text[start..at]);
-            let _ = write!(
-                out,
-                "[{} characters of base64 left out: {handle}; pictures and files are returned as such, not as text]",
-                at - start
-            );
-            copied = at;
-        }
-    }
-    if let Some(out) = &mut made {
-        out.push_str(&text[copied..]);
-    }
-    made
-}
-
-fn is_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_')
-}
-
-/// Whether a run has the mixture of encoded bytes: not hex, not a genome, not a line of dashes.
-fn looks_encoded(run: &[u8]) -> bool {
-    let mut seen = [false; 256];
-    for byte in run {
-        seen[usize::from(*byte)] = true;
-    }
-    let has = |range: std::ops::RangeInclusive<u8>| range.filter(|b| seen[usize::from(*b)]).count();
-    let (lower, upper, digits) = (has(b'a'..=b'z'), has(b'A'..=b'Z'), has(b'0'..=b'9'));
-    lower >= 10 && upper >= 10 && digits >= 3
+/// Why a result that is mostly base64 is refused. `rest` is what is left of it, with the handles of what is not.
+fn file_as_text(left_out: usize, rest: &str) -> Error {
+    let told =
+        format!("the result is {left_out} characters of base64, which is a file and no text: {}", cut(rest, 400));
+    Error::new(Kind::TooLarge, told).hint(
+        "the tool has done its work; its author returns pictures with images::result, and files with attachments::marker",
+    )
 }
 
 fn strip_blobs(value: &mut Value, handles: &Handles) {
     match value {
         Value::String(text) => {
-            if let Some(shorter) = without_blobs(text, handles) {
-                *text = shorter;
+            if let Some(stripped) = blob::without(text, handles) {
+                *text = stripped.text;
             }
         }
         Value::Array(list) => list.iter_mut().for_each(|v| strip_blobs(v, handles)),
@@ -432,38 +394,35 @@ mod tests {
     }
 
     #[test]
-    fn base64_in_text_is_left_out_and_what_only_looks_long_is_kept() {
+    fn a_result_that_is_a_file_in_base64_is_refused_and_one_that_holds_a_file_goes_without_it() {
         let handles = Handles::default();
         let blob = base64(5_000);
+        let prose = "Words that a model can read. ".repeat(300);
         let rows = [
-            (format!("data:image/png;base64,{blob} end"), true),
-            (format!("{blob}\n{blob}"), true),
-            (base64(4_095), false),
-            ("x".repeat(10_000), false),
-            ("ACGT".repeat(5_000), false),
-            ("0123456789abcdef".repeat(1_000), false),
-            ("-".repeat(10_000), false),
-            ("many words in a row, ".repeat(1_000), false),
-            ("日本語".repeat(5_000), false),
+            (json!(format!("data:image/png;base64,{blob} end")), true),
+            (json!(blob), true),
+            (json!([blob, true]), true),
+            (json!({ "name": "x", "data": blob }), true),
+            (json!({ "all": [{ "data": blob }, { "data": blob }] }), true),
+            (json!(format!("{prose}{blob}")), false),
+            (json!({ "text": prose, "icon": blob, "n": 1 }), false),
+            (json!([blob, false]), false),
         ];
-        for (text, is_blob) in rows {
-            let made = shape(json!(text), &spec(), MAX_CHARS, &handles);
-            assert_eq!(made.truncated, is_blob, "{}", cut(&text, 60));
-            if is_blob {
-                assert!(
-                    made.text.len() < 500 && made.text.contains("5000 characters of base64 left out: result:"),
-                    "{}",
-                    made.text
-                );
-                assert_eq!(made.warnings.len(), 1);
-            } else {
-                assert_eq!(made.text, text);
+        for (value, is_refused) in rows {
+            let made = shape(value.clone(), &spec(), MAX_CHARS, &handles);
+            let shown = cut(&value.to_string(), 60);
+            assert_eq!((made.truncated, made.broken.is_some()), (true, is_refused), "{shown}");
+            assert!(made.text.contains(" characters of base64 left out: result:"), "{shown}: {}", made.text);
+            assert!(!made.text.contains(&blob[..50]) && made.warnings.len() == 1, "{shown}");
+            if let Some(error) = made.broken {
+                let told = failure_text(&error);
+                assert!(told.starts_with("too_large: the result is ") && told.len() < 900, "{told}");
+                assert!(told.contains("images::result") && told.contains("attachments::marker"), "{told}");
+                assert!(told.contains("left out: result:") && !told.contains(&blob[..50]), "{told}");
             }
         }
-        let made = shape(json!(format!("x {blob} y")), &spec(), MAX_CHARS, &handles);
-        let handle = made.text.split("left out: ").nth(1).unwrap().split(';').next().unwrap();
-        assert_eq!(handles.read(handle, 0, 10_000).unwrap().text, blob);
-        assert!(made.text.starts_with("x [") && made.text.ends_with("] y"));
+        let made = shape(json!(base64(4_096)), &spec(), MAX_CHARS, &handles);
+        assert_eq!((made.text.len(), made.truncated, made.broken), (4_096, false, None));
     }
 
     #[test]
@@ -518,8 +477,11 @@ mod tests {
     #[test]
     fn what_is_left_out_of_the_text_is_left_out_of_the_structured_part_which_is_never_cut() {
         let spec = with_output(json!({ "type": "object" }));
-        let made = shape(json!({ "data": base64(5_000) }), &spec, MAX_CHARS, &Handles::default());
+        let words = "long ".repeat(1_500);
+        let made = shape(json!({ "data": base64(5_000), "words": words }), &spec, MAX_CHARS, &Handles::default());
         assert!(made.structured.unwrap()["data"].as_str().unwrap().len() < 200);
+        let made = shape(json!({ "data": base64(5_000) }), &spec, MAX_CHARS, &Handles::default());
+        assert_eq!((made.structured, made.broken.map(|e| e.kind())), (None, Some(Kind::TooLarge)));
         let strict =
             with_output(json!({ "type": "object", "properties": { "data": { "pattern": "^[A-Za-z0-9+/]+$" } } }));
         let made = shape(json!({ "data": base64(5_000) }), &strict, MAX_CHARS, &Handles::default());
