@@ -98,7 +98,7 @@ impl Mint {
     }
 
     /// The two copies of a text that a call hands out, and the parts that go with them. `images` were returned beside the text;
-    /// `shape` caps what is left of it. Each marker counts once, where it stands first.
+    /// `shape` caps what is left of it. Each marker counts once, where it stands first; where it stands again it goes too.
     pub fn copies(&self, text: String, images: Vec<Image>, shape: impl FnOnce(String) -> String) -> Copies {
         let taken = self.take(text);
         let body = shape(taken.text);
@@ -133,22 +133,31 @@ impl Mint {
         };
         let mut taken = Taken::default();
         let (mut copied, mut at) = (0, 0);
+        let mut spent: Vec<Box<str>> = Vec::new();
         while let Some(found) = text[at..].find(['<', '(']) {
             let start = at + found;
-            let Some(which) = left.iter().position(|m| text[start..].starts_with(&*m.line)) else {
+            let stands = |m: &Minted| text[start..].starts_with(&*m.line);
+            let (line, part) = if let Some(which) = left.iter().position(stands) {
+                let Minted { line, part } = left.remove(which);
+                spent.push(line.clone());
+                (line, Some(part))
+            } else if let Some(line) = spent.iter().find(|line| text[start..].starts_with(&***line)) {
+                // A line that stands twice for one thing shows it once, and is no text the second time either.
+                (line.clone(), None)
+            } else {
                 at = start + 1;
                 continue;
             };
-            let Minted { line, part } = left.remove(which);
             at = start + line.len();
-            if matches!(part, Part::Image(_)) {
-                taken.receipts.push(line.into());
+            if line.starts_with('(') {
+                // A receipt stays in the text, however often it is told.
+                taken.receipts.extend(part.is_some().then(|| line.into()));
             } else {
                 taken.text.push_str(&text[copied..start]);
                 at += blank(&text[at..]);
                 copied = at;
             }
-            taken.parts.push(part);
+            taken.parts.extend(part);
         }
         if copied == 0 {
             taken.text = text;
@@ -289,10 +298,21 @@ mod tests {
         let mint = Mint::default();
         let row = mint.files(files("Songs")).unwrap();
         let made = copies(&mint, &format!("{row}\n{row}"));
-        assert_eq!((made.model.as_str(), made.parts.len()), (row.as_str(), 1));
+        assert_eq!((made.model.as_str(), made.person.as_str(), made.parts.len()), ("", "", 1));
+        let made = copies(&mint, &format!("a\n{row}\nb {row}\nc {row}{row} d"));
+        assert_eq!((made.model.as_str(), made.parts.len()), ("a\nb c d", 1));
         assert_eq!(mint.files(files("Songs")).unwrap(), row);
         let made = copies(&mint, &format!("{row}\n{row}"));
         assert_eq!((made.model.as_str(), made.parts.len()), ("", 2));
+    }
+
+    #[test]
+    fn a_receipt_that_is_told_twice_shows_its_picture_once() {
+        let outer = Mint::default();
+        outer.adopt(&Mint::default(), &[image("img:0000000000aa.png")]);
+        let text = "(image img:0000000000aa.png)\nagain (image img:0000000000aa.png)";
+        let made = copies(&outer, text);
+        assert_eq!((made.model.as_str(), made.parts.len()), (text, 1));
     }
 
     #[test]
