@@ -81,12 +81,14 @@ pub fn of_page(html: &str) -> Parts {
                 }
             }
             "td" | "th" => {
-                // Tables without headings are there for the layout, and tables in tables have no Markdown.
+                // What is there for the layout is no table to a reader, and tables in tables have no Markdown.
                 let table = element.ancestors().filter_map(ElementRef::wrap).find(|e| e.value().name() == "table");
-                let is_data =
-                    table.is_some_and(|t| holds(t, &["th"]) && !holds(t, &["table"]) && !is_inside(t, &["table"]));
-                if is_data {
-                    parts.add(CELLS, &text(element, &[]));
+                if table.is_some_and(|t| is_data(t) && !holds(t, &["table"]) && !is_inside(t, &["table"])) {
+                    // A title or a note over the whole width may stand beside the table as well.
+                    let alone = element.parent().is_some_and(|row| elements(row).count() < 2);
+                    if !alone || table.is_some_and(|t| holds(t, &["th"])) {
+                        parts.add(CELLS, &text(element, &[]));
+                    }
                 }
             }
             // What stands in an item before the lists, tables and blocks inside it.
@@ -111,6 +113,49 @@ impl Parts {
             self.0[LINKS].push(format!("{} {said}", to.replace("%20", " ")));
         }
     }
+}
+
+fn elements<'d>(node: ego_tree::NodeRef<'d, Node>) -> impl Iterator<Item = ElementRef<'d>> {
+    node.children().filter_map(ElementRef::wrap)
+}
+
+/// Whether a table holds data: it has headings or says so, or it has rows of a few words side by side.
+fn is_data(table: ElementRef) -> bool {
+    const BLOCKS: [&str; 12] = ["ul", "ol", "dl", "pre", "blockquote", "h1", "h2", "h3", "h4", "img", "table", "form"];
+    let said = |name: &str| table.attr(name).map(str::trim);
+    if matches!(said("role"), Some("presentation" | "none")) {
+        return false;
+    }
+    if holds(table, &["th", "thead"])
+        || table.select(&Selector::parse("td[scope]").expect("a selector")).next().is_some()
+    {
+        return true;
+    }
+    let rows: Vec<Vec<ElementRef>> = table
+        .descendants()
+        .filter_map(ElementRef::wrap)
+        .filter(|e| e.value().name() == "tr")
+        .map(|row| elements(*row).filter(|e| e.value().name() == "td").collect())
+        .filter(|row: &Vec<ElementRef>| !row.is_empty())
+        .collect();
+    let is_marked = said("border").is_some_and(|b| b != "0")
+        || said("summary").is_some_and(|s| !s.is_empty())
+        || holds(table, &["caption"]);
+    if is_marked && rows.len() > 1 && !holds(table, &BLOCKS) {
+        return true;
+    }
+    let wide = || rows.iter().filter(|row| row.len() > 1);
+    let is_short = |cell: &ElementRef| {
+        text(*cell, &[]).split_whitespace().map(|word| word.len() + 1).sum::<usize>() <= 100
+            && !holds(*cell, &BLOCKS)
+            && !holds(*cell, &["p", "div", "br", "input", "textarea"])
+    };
+    let says = |cell: &&ElementRef, but: &[&str]| text(**cell, but).chars().any(char::is_alphanumeric);
+    let first = rows.iter().position(|row| row.len() > 1).unwrap_or_default();
+    let last = rows.iter().rposition(|row| row.len() > 1).unwrap_or_default();
+    wide().filter(|row| row.iter().filter(|cell| says(cell, &[])).count() > 1).count() > 1
+        && rows[first..=last].iter().all(|row| row.len() > 1 && row.iter().all(is_short))
+        && wide().flatten().any(|cell| says(&cell, &["a"]))
 }
 
 fn is_unseen(element: ElementRef) -> bool {
@@ -224,7 +269,9 @@ pub fn made(bytes: usize) -> String {
             }
             4 => {
                 let row = format!("<tr><td>{}</td><td>{i}</td><td><b>{}</b></td></tr>\n", words(3), words(2));
+                // Every other table has no headings, as on many pages.
                 let head = "<thead><tr><th>Stone</th><th>Number</th><th>Cut</th></tr></thead>";
+                let head = if i / 7 % 2 == 0 { head } else { "" };
                 format!("<table>{head}<tbody>\n{}</tbody></table>\n", row.repeat(8))
             }
             5 => format!("<pre><code class=\"language-py\">def f(x):\n    return '{}' &lt; x\n</code></pre>\n", words(4)),

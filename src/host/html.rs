@@ -72,7 +72,8 @@ mod api {
         room(html).and_then(|()| html::to_markdown(html)).or_raise(&call)
     }
 
-    /// A page as Markdown: headings, lists, links, tables and code are kept.
+    /// A page as Markdown: headings, lists, links, tables and code are kept. A table without headings keeps its rows under an
+    /// empty heading, where it holds data; one that is there for the layout becomes its cells, one after the other.
     /// Options: `max_chars` (integer) cuts it after so many characters, with an ellipsis; `base` (the page's own address) makes
     /// links and pictures absolute, and leaves out those that cannot be followed.
     ///

@@ -58,7 +58,7 @@ pub fn to_markdown(html: &str) -> Result<String> {
     let converter = table::handled(HtmlToMarkdown::builder().skip_tags(SKIPPED.to_vec())).build();
     let markdown =
         converter.convert(&page).map_err(|e| Error::internal(format!("the page cannot be converted: {e}")))?;
-    Ok(table::without_marks(markdown.trim()))
+    Ok(table::without_marks(&markdown).trim().to_owned())
 }
 
 /// As [`to_markdown`], with links and pictures made absolute by `base`, the page's own address, and without those that cannot

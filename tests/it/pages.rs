@@ -44,3 +44,24 @@ fn what_pages_do_to_their_parts_loses_none() {
         all_is_kept(page);
     }
 }
+
+#[test]
+fn the_rows_of_data_are_kept_with_and_without_headings() {
+    for (page, cells) in [
+        ("<table><tr><td>Name<td>Price<tr><td>Tea<td>3<tr><td>Cake<td>4</table>", 6),
+        ("<table border=1><tr><td>a<td><p>b<p>c<tr><td>d<td>e</table>", 4),
+        ("<table><caption>C</caption><tr><td>a<td>b<tr><td>c<td>d</table>", 4),
+        ("<table><tr><td scope=col>a<td scope=col>b<tr><td>1<td>2</table>", 4),
+        ("<table><tr><td colspan=2>title<tr><td>a<td>b<tr><td>c<td><a href=/d>d</a></table>", 4),
+        ("<table><tr><th>Born<td>1900<tr><th>Died<td>1990</table>", 4),
+        ("<table><tr><td>a|b<td><code>x | y</code><tr><td>1<td><b>2</b></table>", 4),
+        ("<table role=presentation><tr><td>a<td>b<tr><td>c<td>d</table>", 0),
+        ("<table><tr><td><a href=/a>a</a><td><a href=/b>b</a><tr><td><a href=/c>c</a><td><a href=/d>d</a></table>", 0),
+        ("<table><tr><td>menu<td><h1>Page</h1><p>text<tr><td>a<td>b</table>", 0),
+    ] {
+        assert_eq!(kept::of_page(page).counts()[2], cells, "{page}");
+        let made = kept::of_markdown(&html::to_markdown(page).unwrap());
+        assert_eq!(made.counts()[2], cells, "{page}");
+        all_is_kept(page);
+    }
+}

@@ -2,6 +2,7 @@
 //! that hold wherever the text goes. What stays is said by whoever asks.
 
 use super::SKIPPED;
+use super::table;
 use ego_tree::NodeRef;
 use ego_tree::iter::Edge;
 use scraper::{ElementRef, Node};
@@ -85,6 +86,9 @@ fn opened(element: ElementRef, base: Option<&Url>, out: &mut String) {
         if let Some(text) = value.attr(key) {
             put(key, text);
         }
+    }
+    for (key, text) in value.attrs().filter(|(key, _)| table::is_telling(name, key)) {
+        put(key, text);
     }
     // The language of a piece of code stands in its class.
     if matches!(name, "code" | "pre")

@@ -1,5 +1,6 @@
 //! Single tags as they stand in a page, read as a browser's tokenizer reads them. Knows nothing of nesting.
 
+use super::table::is_telling;
 use super::tidy::Purpose;
 use std::collections::HashSet;
 
@@ -26,7 +27,7 @@ impl Tag<'_> {
         for (name, value) in &self.attributes {
             let said = match name.as_str() {
                 "class" => matches!(self.name.as_str(), "code" | "pre"),
-                other => SAID.contains(&other),
+                other => SAID.contains(&other) || is_telling(&self.name, other),
             };
             if purpose == Purpose::Markdown && !said {
                 continue;
