@@ -27,6 +27,17 @@ pub enum Event {
         /// The first diagnostic: `file:line:column` and the message.
         summary: String,
     },
+    /// A newer version loads and asks for more than the live one holds: it waits for its owner's yes.
+    PluginWaits {
+        /// Plugin name.
+        plugin: String,
+        /// The generation that still answers, if there is one.
+        live: Option<u64>,
+        /// The generation that waits.
+        disk: u64,
+        /// What it asks for first: the file and the message.
+        summary: String,
+    },
     /// A plugin's files are gone, or it was switched off.
     PluginGone {
         /// Plugin name.

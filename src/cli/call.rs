@@ -311,13 +311,17 @@ fn show_parts(outcome: &Outcome) {
     }
 }
 
-/// Says so where an older version answered because the files do not load.
+/// Says so where an older version answered because the files do not load, or wait.
 fn tell_if_behind(host: &Host, outcome: &Outcome) {
     let status = host.plugins().status(&outcome.plugin).filter(|s| s.disk.is_some());
-    if let Some(first) = status.as_ref().and_then(|s| s.diagnostics.first()) {
+    if let Some((status, first)) = status.as_ref().and_then(|s| Some((s, s.diagnostics.first()?))) {
         let (plugin, generation) = (&outcome.plugin, outcome.generation);
-        print::note(format_args!("note: version {generation} of {plugin} answered; what is on disk does not load"));
+        let what = if status.waiting { "waits for a yes" } else { "does not load" };
+        print::note(format_args!("note: version {generation} of {plugin} answered; what is on disk {what}"));
         print::note(format_args!("  {}", first.summary()));
+        if let Some(grant) = first.hint.as_ref().filter(|_| status.waiting) {
+            print::note(format_args!("  help: {grant}"));
+        }
     }
 }
 

@@ -122,6 +122,14 @@ fn plugin(host: &Host, found: &Found) -> Looked {
             } else {
                 format!("{}: {}", print::count(tools.len(), "tool"), print::clip(&tools.join(", "), 80))
             };
+            // Nothing is wrong with a version that waits, and still it is not the one that answers.
+            let waits = host.plugins().status(&found.name).filter(|s| s.waiting);
+            let good = match &waits {
+                Some(status) => {
+                    format!("{good}; waits for a yes, and version {} answers", status.live.unwrap_or_default())
+                }
+                None => good,
+            };
             let diagnostics = generation
                 .broken
                 .values()
@@ -129,6 +137,7 @@ fn plugin(host: &Host, found: &Found) -> Looked {
                 .chain(generation.quarantined.iter().map(|q| &q.diagnostic))
                 .chain(&generation.warnings)
                 .cloned()
+                .chain(waits.into_iter().flat_map(|s| s.diagnostics))
                 .collect();
             Looked { what, good, diagnostics }
         }

@@ -192,10 +192,12 @@ impl Bench {
                 self.differences(plugin);
                 self.again_if_of(plugin);
             }
-            Event::PluginFailed { plugin, live, disk, summary } => {
+            Event::PluginFailed { plugin, live, disk, summary }
+            | Event::PluginWaits { plugin, live, disk, summary } => {
+                let what = if matches!(event, Event::PluginWaits { .. }) { "waits for a yes" } else { "failed" };
                 let line = match live {
-                    Some(live) => format!("live {live}, disk {disk} failed"),
-                    None => "failed".to_owned(),
+                    Some(live) => format!("live {live}, disk {disk} {what}"),
+                    None => what.to_owned(),
                 };
                 say(plugin, &line);
                 let diagnostics = self.host.plugins().status(plugin).map(|s| s.diagnostics).unwrap_or_default();

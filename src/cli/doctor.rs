@@ -129,7 +129,13 @@ impl Doctor {
         let statuses = host.plugins().statuses();
         let mut good = 0;
         for status in &statuses {
-            if let Some(first) = status.diagnostics.first() {
+            if let Some(first) = status.diagnostics.first().filter(|_| status.waiting) {
+                found.note(
+                    "plugins",
+                    format!("{}: {}", status.name, status.status),
+                    first.hint.clone().unwrap_or_else(|| format!("lapidary info {}", status.name)),
+                );
+            } else if let Some(first) = status.diagnostics.first() {
                 found.bad(
                     "plugins",
                     format!("{} does not load: {}", status.name, first.summary()),

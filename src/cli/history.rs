@@ -31,12 +31,15 @@ impl History {
             return Ok(Verdict::Good);
         }
         let live = host.plugins().live(&self.plugin).map(|g| g.hash.to_string());
-        let is_behind = host.plugins().status(&self.plugin).is_some_and(|s| s.disk.is_some());
+        let status = host.plugins().status(&self.plugin);
+        let is_waiting = status.as_ref().is_some_and(|s| s.waiting);
+        let is_behind = status.is_some_and(|s| s.disk.is_some());
         let mut table = Table::new(&["VERSION", "KEPT AT", "FILES", "BYTES", ""]).right(0).right(2).right(3);
         for entry in &entries {
             let bytes: u64 = entry.files.iter().map(|f| f.bytes).sum();
             let what = match (entry.ok, Some(&entry.hash) == live.as_ref()) {
                 (false, _) => "replaced by a rollback",
+                (true, true) if is_waiting => "answers now; the files wait for a yes",
                 (true, true) if is_behind => "answers now; the files do not load",
                 (true, true) => "in the files now",
                 (true, false) => "",

@@ -61,9 +61,13 @@ fn all(host: &Host, cx: &Context) {
     for notice in host.plugins().notices() {
         print::note(format_args!("note: {}: {}", notice.subject, notice.message));
     }
-    let bad: Vec<&str> = statuses.iter().filter(|s| !s.diagnostics.is_empty()).map(|s| s.name.as_str()).collect();
-    if !bad.is_empty() {
-        print::note(format_args!("\nTo see what is wrong: lapidary info {}", bad[0]));
+    let (waiting, bad): (Vec<_>, Vec<_>) =
+        statuses.iter().filter(|s| !s.diagnostics.is_empty()).partition(|s| s.waiting);
+    if let Some(first) = bad.first() {
+        print::note(format_args!("\nTo see what is wrong: lapidary info {}", first.name));
+    }
+    if let Some(first) = waiting.first() {
+        print::note(format_args!("\nTo see what it waits for: lapidary info {}", first.name));
     }
 }
 

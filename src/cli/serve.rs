@@ -74,6 +74,12 @@ fn tell_news(host: Host) {
                     tell(&plugin, &format!("{what}{goes_on}"), &diagnostics);
                     broken.insert(plugin);
                 }
+                Ok(Event::PluginWaits { plugin, live, disk, .. }) => {
+                    let goes_on = live.map(|live| format!("; generation {live} goes on answering")).unwrap_or_default();
+                    let diagnostics = host.plugins().status(&plugin).map(|s| s.diagnostics).unwrap_or_default();
+                    tell(&plugin, &format!("version {disk} on disk waits for a yes{goes_on}"), &diagnostics);
+                    broken.remove(&plugin);
+                }
                 Ok(Event::PluginLive { plugin, generation }) if broken.remove(&plugin) => {
                     print::note(format_args!("mended: {plugin}: live {generation}"));
                 }

@@ -78,7 +78,13 @@ fn tell_broken(host: &Host) {
     for notice in host.plugins().notices().into_iter().filter(|n| n.refused.is_some()) {
         print::note(format_args!("note: {}", notice.message));
     }
-    let failed = host.plugins().statuses().into_iter().filter(|s| !s.diagnostics.is_empty()).count();
+    let (waiting, bad): (Vec<_>, Vec<_>) =
+        host.plugins().statuses().into_iter().filter(|s| !s.diagnostics.is_empty()).partition(|s| s.waiting);
+    if !waiting.is_empty() {
+        let verb = if waiting.len() == 1 { "waits" } else { "wait" };
+        print::note(format_args!("{} {verb} for a yes: lapidary info", print::count(waiting.len(), "plugin")));
+    }
+    let failed = bad.len();
     if failed > 0 {
         let verb = if failed == 1 { "has" } else { "have" };
         print::note(format_args!("{} {verb} errors: lapidary info", print::count(failed, "plugin")));

@@ -29,7 +29,7 @@ pub(super) fn page(host: &Host, uptime: Duration) -> String {
         failures: counted.by_code.into_iter().collect(),
         micros: counted.micros,
         live: count(|s| s.live.is_some()),
-        failed: count(|s| s.enabled && (s.disk.is_some() || s.live.is_none())),
+        failed: count(|s| s.enabled && !s.waiting && (s.disk.is_some() || s.live.is_none())),
         off: count(|s| !s.enabled),
         tools: snapshot.len(),
         revision: snapshot.revision,

@@ -567,7 +567,7 @@ impl Plugins {
     pub fn grants_changed(self: &Arc<Self>) {
         let (live, waiting): (Vec<Arc<Generation>>, Vec<Arc<str>>) = {
             let state = self.state();
-            let waiting = state.entries.iter().filter(|(_, e)| matches!(e.disk, Disk::Failed { .. }));
+            let waiting = state.entries.iter().filter(|(_, e)| e.disk.is_stopped());
             (state.entries.values().filter_map(|e| e.live.clone()).collect(), waiting.map(|(n, _)| n.clone()).collect())
         };
         for generation in live {

@@ -4,6 +4,9 @@ use super::set::{Entry, Plugins};
 use crate::script::diagnostic::{Diagnostic, Severity};
 use serde::Serialize;
 
+/// The code of a finding that is nothing wrong, but asks the owner for a permission.
+pub(super) const WISH: &str = "permission";
+
 /// What the disk holds beside what is live.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disk {
@@ -21,6 +24,13 @@ pub enum Disk {
         /// Its number.
         number: u64,
         /// What is wrong.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// A newer version that loads and asks for more than the live one holds: it waits for its owner's yes.
+    Waits {
+        /// Its number.
+        number: u64,
+        /// What it asks for, and how that is granted.
         diagnostics: Vec<Diagnostic>,
     },
     /// A version whose tool names belong to another plugin.
@@ -45,14 +55,25 @@ impl Disk {
         }
     }
 
+    /// What is to be said of version `number`, which does not go live: it waits where there is nothing but wishes.
+    #[must_use]
+    pub fn stopped(number: u64, diagnostics: Vec<Diagnostic>) -> Disk {
+        if !diagnostics.is_empty() && diagnostics.iter().all(|d| d.code == WISH) {
+            Disk::Waits { number, diagnostics }
+        } else {
+            Disk::Failed { number, diagnostics }
+        }
+    }
+
     /// The findings.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
             Disk::Unread | Disk::Same | Disk::Off => &[],
-            Disk::Partly { diagnostics } | Disk::Failed { diagnostics, .. } | Disk::Refused { diagnostics, .. } => {
-                diagnostics
-            }
+            Disk::Partly { diagnostics }
+            | Disk::Failed { diagnostics, .. }
+            | Disk::Waits { diagnostics, .. }
+            | Disk::Refused { diagnostics, .. } => diagnostics,
         }
     }
 
@@ -61,6 +82,12 @@ impl Disk {
     pub fn first(&self) -> Option<&Diagnostic> {
         let found = self.diagnostics();
         found.iter().find(|d| d.severity == Severity::Error).or(found.first())
+    }
+
+    /// Whether a newer version does not go live for a reason of its own.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        matches!(self, Disk::Failed { .. } | Disk::Waits { .. })
     }
 
     /// Whether there is something to mend.
@@ -88,14 +115,16 @@ pub struct Status {
     pub origin: &'static str,
     /// Where it is, relative to the root.
     pub path: String,
-    /// One line: `live 7`, `live 7, disk 8 failed`, `off`, `failed`.
+    /// One line: `live 7`, `live 7, disk 8 failed`, `live 7, disk 8 waits for a yes`, `off`, `failed`.
     pub status: String,
     /// Whether it is switched on.
     pub enabled: bool,
     /// The generation that answers.
     pub live: Option<u64>,
-    /// The newer one on disk that does not load.
+    /// The newer one on disk that does not load, or waits.
     pub disk: Option<u64>,
+    /// Whether that one loads and waits for its owner's yes; `diagnostics` say what it asks for.
+    pub waiting: bool,
     /// Hash of what is live.
     pub hash: Option<String>,
     /// What its manifest or its `//!` comment says.
@@ -114,7 +143,7 @@ pub struct Status {
     pub permissions: Vec<String>,
     /// Permissions it declares and does not have.
     pub missing_permissions: Vec<String>,
-    /// What is wrong with the version on disk.
+    /// What is wrong with the version on disk, or what it waits for.
     pub diagnostics: Vec<Diagnostic>,
     /// What should be looked at.
     pub warnings: Vec<Diagnostic>,
@@ -136,7 +165,7 @@ impl Plugins {
     fn describe(&self, entry: &Entry) -> Status {
         let live = entry.live.as_ref();
         let disk = match &entry.disk {
-            Disk::Failed { number, .. } | Disk::Refused { number, .. } => Some(*number),
+            Disk::Failed { number, .. } | Disk::Waits { number, .. } | Disk::Refused { number, .. } => Some(*number),
             _ => None,
         };
         let grants = live.map(|g| g.plugin.grants.load_full());
@@ -148,6 +177,7 @@ impl Plugins {
             enabled: entry.enabled,
             live: live.map(|g| g.number),
             disk,
+            waiting: matches!(entry.disk, Disk::Waits { .. }),
             hash: live.map(|g| g.hash.to_string()),
             description: live.map(|g| describe_text(g)).unwrap_or_default(),
             version: live.and_then(|g| g.manifest.version.clone()),
@@ -195,9 +225,11 @@ fn line(entry: &Entry, live: Option<u64>, disk: Option<u64>) -> String {
     let mut text = match (live, &entry.disk) {
         (_, Disk::Off) => "off".to_owned(),
         (Some(live), Disk::Failed { number, .. }) => format!("live {live}, disk {number} failed"),
+        (Some(live), Disk::Waits { number, .. }) => format!("live {live}, disk {number} waits for a yes"),
         (Some(live), Disk::Refused { number, .. }) => format!("live {live}, disk {number} refused"),
         (Some(live), Disk::Partly { .. }) => format!("live {live}, some files failed"),
         (Some(live), _) => format!("live {live}"),
+        (None, Disk::Waits { .. }) => "waits for a yes".to_owned(),
         (None, Disk::Refused { .. }) => "refused".to_owned(),
         (None, _) => "failed".to_owned(),
     };

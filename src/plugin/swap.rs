@@ -5,11 +5,11 @@ use super::discover::{self, Found, Location};
 use super::load::{Draft, Generation, LoadedFile, RouteDraft};
 use super::set::{Entry, Live, Plugins};
 use super::source::{Entry as Kept, History};
-use super::status::Disk;
+use super::status::{Disk, WISH};
 use crate::base::event::Event;
 use crate::script::diagnostic::Diagnostic;
 use crate::script::value;
-use crate::service::permissions;
+use crate::service::permissions::{self, Missing};
 use crate::service::settings;
 use crate::tool::registry::{Absence, Code, LiveTool, Snapshot};
 use crate::tool::route::LiveRoute;
@@ -55,11 +55,14 @@ impl Plugins {
                         retired.push(old);
                     }
                     Taken::Failed => {
-                        events.push(Event::PluginFailed {
-                            plugin: name.to_string(),
-                            live: entry.live.as_ref().map(|g| g.number),
-                            disk: entry.number,
-                            summary: entry.disk.first().map(Diagnostic::summary).unwrap_or_default(),
+                        let plugin = name.to_string();
+                        let live = entry.live.as_ref().map(|g| g.number);
+                        let disk = entry.number;
+                        let summary = entry.disk.first().map(Diagnostic::summary).unwrap_or_default();
+                        events.push(if matches!(entry.disk, Disk::Waits { .. }) {
+                            Event::PluginWaits { plugin, live, disk, summary }
+                        } else {
+                            Event::PluginFailed { plugin, live, disk, summary }
                         });
                     }
                 }
@@ -80,6 +83,7 @@ impl Plugins {
             match &event {
                 Event::PluginLive { plugin, generation } => tracing::info!(%plugin, generation, "live"),
                 Event::PluginFailed { plugin, live, disk, .. } => tracing::info!(%plugin, live, disk, "failed"),
+                Event::PluginWaits { plugin, live, disk, .. } => tracing::info!(%plugin, live, disk, "waits for a yes"),
                 _ => {}
             }
             self.bus.publish(event);
@@ -100,7 +104,7 @@ impl Plugins {
             let broken = names
                 .iter()
                 .filter_map(|name| state.entries.get(name))
-                .filter(|e| e.enabled && e.live.is_none() && matches!(e.disk, Disk::Failed { .. }));
+                .filter(|e| e.enabled && e.live.is_none() && e.disk.is_stopped());
             broken.map(|e| e.found.clone()).collect()
         };
         for found in broken {
@@ -191,17 +195,17 @@ impl Plugins {
             Err(diagnostics) if diagnostics.is_empty() => return Taken::Same,
             Err(diagnostics) => {
                 // The same fault again is not a new version.
-                if matches!(&entry.disk, Disk::Failed { diagnostics: old, .. } if *old == diagnostics) {
+                if entry.disk.is_stopped() && entry.disk.diagnostics() == diagnostics {
                     return Taken::Same;
                 }
                 let number = entry.number + 1;
-                return fail(entry, next, Disk::Failed { number, diagnostics });
+                return fail(entry, next, Disk::stopped(number, diagnostics));
             }
         };
         let force = std::mem::take(&mut entry.force);
         if let Some(live) = &entry.live {
             if !force && live.hash == generation.hash && live.origin == generation.origin {
-                let was_failed = matches!(entry.disk, Disk::Failed { .. } | Disk::Refused { .. });
+                let was_failed = entry.disk.is_stopped() || matches!(entry.disk, Disk::Refused { .. });
                 entry.disk = Disk::of(&generation);
                 // A fault that is gone again is news to whoever was told of it.
                 return if was_failed { Taken::Mended { generation: live.number } } else { Taken::Same };
@@ -211,7 +215,7 @@ impl Plugins {
                 live.files.iter().filter_map(|f| generation.broken.get(&f.path)).flatten().cloned().collect();
             if !lost.is_empty() {
                 let number = entry.number + 1;
-                if matches!(&entry.disk, Disk::Failed { diagnostics: old, .. } if *old == lost) {
+                if entry.disk.is_stopped() && entry.disk.diagnostics() == lost {
                     return Taken::Same;
                 }
                 return fail(entry, next, Disk::Failed { number, diagnostics: lost });
@@ -221,10 +225,10 @@ impl Plugins {
             let more = asks_for_more(live, &generation, &entry.found);
             if !more.is_empty() {
                 let number = entry.number + 1;
-                if matches!(&entry.disk, Disk::Failed { diagnostics: old, .. } if *old == more) {
+                if entry.disk.is_stopped() && entry.disk.diagnostics() == more {
                     return Taken::Same;
                 }
-                return fail(entry, next, Disk::Failed { number, diagnostics: more });
+                return fail(entry, next, Disk::stopped(number, more));
             }
         }
         // The number that an earlier run gave to this very content is its number still.
@@ -410,15 +414,30 @@ fn asks_for_more(live: &Generation, new: &Generation, found: &Found) -> Vec<Diag
     permissions::grown(&live.declared, &held, &new.declared, &grants)
         .iter()
         .map(|asked| {
-            Diagnostic::error(
-                "permission",
-                found.place(),
-                format!(
-                    "this version asks for `{asked}`, which version {} does without; it waits for a yes",
-                    live.number
-                ),
-            )
-            .hint(format!("lapidary grant {} {}", found.name, asked.argument()))
+            let message = format!("this version asks for `{asked}`, which version {} does without", live.number);
+            let wish = Diagnostic::warning(WISH, found.place(), message);
+            at_what_asks(wish, asked, new, found).hint(format!("lapidary grant {} {}", found.name, asked.argument()))
         })
         .collect()
+}
+
+/// Puts a wish at the line that asks for it, where there is one that names it.
+fn at_what_asks(wish: Diagnostic, asked: &Missing, new: &Generation, found: &Found) -> Diagnostic {
+    let word = asked.names.first().map_or(asked.permission.as_str(), String::as_str);
+    for (path, bytes) in &new.sources {
+        let Ok(text) = std::str::from_utf8(bytes) else { continue };
+        // Elsewhere the word is only used.
+        if path != "plugin.json" && !text.contains("PERMISSIONS") {
+            continue;
+        }
+        let from = text.find("PERMISSIONS").or_else(|| text.find("\"permissions\"")).unwrap_or_default();
+        if let Some(at) = text[from..].find(word).map(|at| from + at) {
+            let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
+            let line = text[..at].matches('\n').count() + 1;
+            let column = text[start..at].chars().count() + 1;
+            let file = if found.single_file().is_some() { found.place() } else { found.shown(path) };
+            return Diagnostic { file, ..wish }.at(text, line, column);
+        }
+    }
+    wish
 }

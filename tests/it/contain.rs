@@ -3,6 +3,7 @@
 use crate::world::World;
 use lapidary::HostModule;
 use lapidary::app::Watching;
+use lapidary::base::event::Event;
 use rhai::plugin::*;
 use serde_json::json;
 use std::fs;
@@ -275,11 +276,28 @@ fn a_version_that_asks_for_more_waits_for_its_grant_while_the_last_one_answers()
     let w = World::new();
     let version = |asks: &str, says: &str| format!("{asks}/// A. Use it in tests.\nfn risky() {{ \"{says}\" }}\n");
     w.tool("t", &version("", "one"));
+    let mut events = w.host.events();
     w.tool("t", &version("const PERMISSIONS = [\"RUN_COMMANDS\"];\n", "two"));
     assert_eq!(w.text("risky", json!({})), "one");
     let status = w.host.plugins().status("t").unwrap();
-    assert!(status.status.starts_with("live 1, disk 2 failed"), "{}", status.status);
-    assert!(status.diagnostics[0].render().contains("lapidary grant t RUN_COMMANDS"), "{:?}", status.diagnostics);
+    assert!(status.status.starts_with("live 1, disk 2 waits for a yes"), "{}", status.status);
+    let told = status.diagnostics[0].render();
+    for part in [
+        "warning: this version asks for `RUN_COMMANDS`, which version 1 does without",
+        "user/tools/t.rhai:1:23",
+        "1 | const PERMISSIONS",
+        "lapidary grant t RUN_COMMANDS",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert!(status.waiting && status.live == Some(1) && status.disk == Some(2), "{status:?}");
+    let waits = std::iter::from_fn(|| events.try_recv().ok())
+        .find(|e| matches!(e, Event::PluginWaits { live: Some(1), disk: 2, .. }));
+    assert!(waits.is_some_and(|e| serde_json::to_string(&e).unwrap().contains("plugin_waits")));
+    // What is wrong with a version that also asks is told as wrong.
+    w.tool("t", &version("const PERMISSIONS = [\"RUN_COMMANDS\"];\n", "two\" +"));
+    let status = w.host.plugins().status("t").unwrap();
+    assert!(!status.waiting && status.status.contains("failed"), "{}", status.status);
     // A text alone passes, and what waits may be taken back.
     w.tool("t", &version("", "three"));
     assert_eq!(w.text("risky", json!({})), "three");
@@ -335,7 +353,7 @@ fn a_version_that_waits_for_its_grant_waits_across_a_restart_too() {
     let again = w.again();
     assert_eq!(again.text("risky", json!({})), "one");
     let status = again.host.plugins().status("t").unwrap();
-    assert!(status.status.starts_with("live 1, disk 2 failed"), "{}", status.status);
+    assert!(status.status.starts_with("live 1, disk 2 waits for a yes"), "{}", status.status);
     assert!(status.diagnostics[0].render().contains("lapidary grant t RUN_COMMANDS"), "{:?}", status.diagnostics);
     assert_eq!(again.fails("fresh", json!({})).0, "permission_denied");
     for grant in &lapidary::service::grants::Grant::parse("RUN_COMMANDS").unwrap() {
