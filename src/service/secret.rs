@@ -1,10 +1,11 @@
 //! A credential's value on its way into a request: bound to hosts, never shown, wiped when the last holder lets go.
 //! Where values are stored, and who may have one, is decided elsewhere.
 
+mod matcher;
+
 use super::permissions::{covers, host_pattern, normal_host};
 use crate::base::error::{Error, Fallback, Result};
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use matcher::Matcher;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
@@ -96,13 +97,10 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Takes the values of some secrets out of texts: as they are, as a URL or a form writes them, inside JSON or HTML, in
-/// base64.
+/// Takes the values of some secrets out of texts: as they are, through the escapes of URLs, JSON and HTML over one another, and
+/// in base64 between other bytes.
 #[derive(Default)]
-pub struct Redactor {
-    /// The longest first, so that one which holds another is taken whole.
-    forms: Vec<Zeroizing<String>>,
-}
+pub struct Redactor(Matcher);
 
 impl Redactor {
     /// For these secrets.
@@ -114,51 +112,38 @@ impl Redactor {
 
     /// Also takes out `value`, such as a password together with its user name. One of fewer than 4 bytes is left alone.
     pub fn add(&mut self, value: &str) {
-        if value.len() < SHORTEST {
-            return;
-        }
-        let mut add = |form: String| {
-            let form = Zeroizing::new(form);
-            if !self.forms.contains(&form) {
-                self.forms.push(form);
-            }
-        };
-        add(value.to_owned());
-        // Some encode whatever can be, some only what must be.
-        for left in ["-._~", "-._~!$&'()*+,;=:@/?", "-._~!$&()*+,;=:@/?[]{}|\\^`"] {
-            let escapes = || value.bytes().map(|byte| percent_encoded(byte, left));
-            add(escapes().collect());
-            add(escapes().map(|e| if e.len() > 1 { e.to_ascii_lowercase() } else { e }).collect());
-        }
-        add(url::form_urlencoded::byte_serialize(value.as_bytes()).collect());
-        let json = Value::from(value).to_string();
-        let json = &json[1..json.len() - 1];
-        add(json.replace('/', "\\/"));
-        add(json.to_owned());
-        let html = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        add(html.replace('"', "&quot;"));
-        add(html.replace('"', "&quot;").replace('\'', "&#39;"));
-        add(html);
-        for engine in [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD] {
-            add(engine.encode(value));
-        }
-        self.forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        self.0.add(value);
     }
 
     /// Whether there is nothing to look for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.forms.is_empty()
+        self.0.is_empty()
     }
 
     /// `text` with [`HIDDEN`] where a value was.
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut out = Cow::Borrowed(text);
-        for form in self.forms.iter().filter(|form| text.contains(form.as_str())) {
-            out = Cow::Owned(out.replace(form.as_str(), HIDDEN));
+        match self.replaced(text.as_bytes()) {
+            None => Cow::Borrowed(text),
+            Some(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
         }
-        out
+    }
+
+    fn replaced(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let found = self.0.find(text);
+        if found.is_empty() {
+            return None;
+        }
+        let mut out = Vec::with_capacity(text.len());
+        let mut from = 0;
+        for place in found {
+            out.extend_from_slice(&text[from..place.start]);
+            out.extend_from_slice(HIDDEN.as_bytes());
+            from = place.end;
+        }
+        out.extend_from_slice(&text[from..]);
+        Some(out)
     }
 
     /// A failure without the values, in whatever a script may have put into it.
@@ -202,16 +187,10 @@ impl Redactor {
         }
     }
 
-    /// As [`Redactor::text`], for bytes in any charset that writes ASCII as ASCII.
+    /// As [`Redactor::text`], for bytes in any charset that writes ASCII as ASCII, and in UTF-16 as far as Latin-1 goes.
     #[must_use]
     pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
-        match String::from_utf8(bytes) {
-            Ok(text) => match self.text(&text) {
-                Cow::Borrowed(_) => text.into_bytes(),
-                Cow::Owned(text) => text.into_bytes(),
-            },
-            Err(e) => self.forms.iter().fold(e.into_bytes(), |bytes, form| replaced(bytes, form.as_bytes())),
-        }
+        self.replaced(&bytes).unwrap_or(bytes)
     }
 }
 
@@ -278,31 +257,6 @@ impl Used {
     }
 }
 
-fn percent_encoded(byte: u8, left: &str) -> String {
-    if byte.is_ascii_alphanumeric() || left.as_bytes().contains(&byte) {
-        char::from(byte).to_string()
-    } else {
-        format!("%{byte:02X}")
-    }
-}
-
-fn replaced(bytes: Vec<u8>, form: &[u8]) -> Vec<u8> {
-    let finder = |from: &[u8]| from.windows(form.len()).position(|window| window == form);
-    let Some(mut at) = finder(&bytes) else { return bytes };
-    let (mut out, mut rest) = (Vec::with_capacity(bytes.len()), bytes.as_slice());
-    loop {
-        out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(HIDDEN.as_bytes());
-        rest = &rest[at + form.len()..];
-        match finder(rest) {
-            Some(next) => at = next,
-            None => break,
-        }
-    }
-    out.extend_from_slice(rest);
-    out
-}
-
 /// The refusal of a request that would carry `secret` to a host that its credential does not name.
 #[must_use]
 pub fn misplaced(secret: &Secret, host: &str) -> Error {
@@ -316,6 +270,8 @@ pub fn misplaced(secret: &Secret, host: &str) -> Error {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use base64::Engine;
+    use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
     fn secret(value: &str, hosts: &[&str]) -> Secret {
         Secret::new("weather", value, &hosts.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>()).unwrap()
