@@ -31,7 +31,7 @@ fn run(call: &NativeCallContext, program: &str, arguments: &Array, opts: Map) ->
     let text = |bytes: Vec<u8>| -> Res<Dynamic> {
         // What is no text becomes a character of three bytes.
         control::reserve(if std::str::from_utf8(&bytes).is_ok() { 0 } else { bytes.len() * 3 }).or_raise(call)?;
-        let bytes = match ctx.used.redactor() {
+        let bytes = match ctx.redactor() {
             Some(redactor) => redactor.bytes(bytes),
             None => bytes,
         };

@@ -26,7 +26,7 @@ fn line(ctx: &Ctx, text: &str, fields: Option<Map>) -> Result<String> {
         None => text.to_owned(),
     };
     // Before it is cut: half of a credential's value would not be found.
-    Ok(text::truncate(&ctx.used.redact(&whole), LONGEST))
+    Ok(text::truncate(&ctx.redact(&whole), LONGEST))
 }
 
 fn write(call: &NativeCallContext, level: &str, text: &str, fields: Option<Map>) -> Res<()> {

@@ -7,7 +7,9 @@ use crate::script::module::HostModule;
 use crate::script::{control, value};
 use crate::service::address;
 use crate::service::fetch::{self, Allowance, Lane, Outgoing, Sender};
+use crate::service::secret::Redactor;
 use rhai::{Array, Dynamic, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 mod options;
@@ -19,7 +21,7 @@ pub use session::Session;
 pub fn module() -> HostModule {
     HostModule::new(
         "net",
-        "HTTP requests on two lanes. A host of the local network (this machine, private addresses, names in .local, .lan and .home.arpa, names without a dot, registered direct hosts) is reached directly and its redirects are not followed by themselves; every other host is the internet, reached through the proxy of `user/lapidary.toml` where there is one, and never around it; in a private chat it is not reached at all. Which lane a host is on follows from its text alone. The plugin needs EXTERNAL_HTTP for the host of every hop, hosts of the local network included. Options of every request: `timeout` (seconds, 30 unless given; the call's deadline counts too), `headers` and `params` (maps), one of `json` (any value) and `data` (text, a blob, or a map sent as a form), `files` (a map of field names, sent as a form with files together with a `data` that is a map; each file is text, a blob, `[name, data, type]` or `#{name, data, type}`, or an array of such maps), `auth` (`[user, password]`, or a token), `allow_redirects` (by itself the internet's redirects are followed and the local network's are not), `max_bytes` (of the answer, unpacked, 20 MiB unless given), `profile` (`\"plain\"`, which keeps no cookies; `\"browser\"`, with a browser's headers and cookies; `\"browser:name\"` for other cookies of the same plugin). A `Secret` may stand in `auth`, for a header, a value of `params`, or a value in a body; the request then goes only to hosts that the credential names, over https on the internet, and the answer has `***` where the value was. Nothing is sent twice by itself: `std/retry` tries again where a script asks.",
+        "HTTP requests on two lanes. A host of the local network (this machine, private addresses, names in .local, .lan and .home.arpa, names without a dot, registered direct hosts) is reached directly and its redirects are not followed by themselves; every other host is the internet, reached through the proxy of `user/lapidary.toml` where there is one, and never around it; in a private chat it is not reached at all. Which lane a host is on follows from its text alone. The plugin needs EXTERNAL_HTTP for the host of every hop, hosts of the local network included. Options of every request: `timeout` (seconds, 30 unless given; the call's deadline counts too), `headers` and `params` (maps), one of `json` (any value) and `data` (text, a blob, or a map sent as a form), `files` (a map of field names, sent as a form with files together with a `data` that is a map; each file is text, a blob, `[name, data, type]` or `#{name, data, type}`, or an array of such maps), `auth` (`[user, password]`, or a token), `allow_redirects` (by itself the internet's redirects are followed and the local network's are not), `max_bytes` (of the answer, unpacked, 20 MiB unless given), `profile` (`\"plain\"`, which keeps no cookies; `\"browser\"`, with a browser's headers and cookies; `\"browser:name\"` for other cookies of the same plugin). A `Secret` may stand in `auth`, for a header, a value of `params`, or a value in a body; the request then goes only to hosts that the credential names, over https on the internet, and every answer has `***` where the value of a credential was that the plugin may use. Nothing is sent twice by itself: `std/retry` tries again where a script asks.",
         || {
             let mut module = rhai::exported_module!(api);
             module.combine(session::methods());
@@ -30,7 +32,17 @@ pub fn module() -> HostModule {
 
 /// An answer as a script holds it.
 #[derive(Debug, Clone)]
-pub struct Response(Arc<fetch::Response>);
+pub struct Response {
+    answer: Arc<fetch::Response>,
+    /// What takes values out of it once more where its charset hid them.
+    redactor: Option<Arc<Redactor>>,
+}
+
+impl Response {
+    fn new(ctx: &Ctx, answer: fetch::Response) -> Response {
+        Response { answer: Arc::new(answer), redactor: ctx.redactor() }
+    }
+}
 
 /// Where requests may go and as whom, beside what their options say.
 #[derive(Default)]
@@ -42,12 +54,15 @@ struct Bounds<'a> {
 /// Sends for the plugin of this call.
 pub(super) fn sender(ctx: &Ctx) -> Sender<'_> {
     let plugin = &ctx.plugin;
+    // From now on what the plugin may ask for is among them.
+    let _ = ctx.redactor();
     Sender {
         client: &ctx.services.net,
         plugin: &plugin.name,
         grants: &plugin.grants,
         direct: &plugin.direct,
         is_private: ctx.private,
+        used: &ctx.used,
     }
 }
 
@@ -63,7 +78,7 @@ fn send_within(call: &NativeCallContext, bounds: &Bounds, method: &str, url: &st
         let outgoing = addressed(outgoing, method, url);
         ctx.control.wait(&ctx.services.runtime, sender(&ctx).send(outgoing))
     });
-    Ok(Response(Arc::new(sent.or_raise(call)?)))
+    Ok(Response::new(&ctx, sent.or_raise(call)?))
 }
 
 fn addressed(mut outgoing: Outgoing, method: &str, url: &str) -> Outgoing {
@@ -96,7 +111,7 @@ fn get_all(call: &NativeCallContext, urls: &Array, opts: Map) -> Res<Array> {
         ctx.control.wait(&ctx.services.runtime, async { Ok(sender(&ctx).send_all(all).await) })
     });
     let one = |answer: Result<fetch::Response>| match answer {
-        Ok(answer) => Dynamic::from(Response(Arc::new(answer))),
+        Ok(answer) => Dynamic::from(Response::new(&ctx, answer)),
         Err(e) => value::error_to_dynamic(&e),
     };
     Ok(answers.or_raise(call)?.into_iter().map(one).collect())
@@ -157,7 +172,7 @@ pub(super) fn ask_direct(call: &NativeCallContext, ctx: &Ctx) -> Res<()> {
 
 fn headers(response: &Response) -> Map {
     let mut map = Map::new();
-    for (name, value) in &response.0.headers {
+    for (name, value) in &response.answer.headers {
         let slot = map.entry(name.as_str().into()).or_insert(Dynamic::UNIT);
         // A repeated header means the list of its values.
         let joined = match slot.read_lock::<ImmutableString>() {
@@ -170,12 +185,16 @@ fn headers(response: &Response) -> Map {
 }
 
 fn text(response: &Response) -> Result<String> {
-    control::reserve(response.0.body.len().saturating_mul(2))?;
-    Ok(response.0.text())
+    control::reserve(response.answer.body.len().saturating_mul(2))?;
+    let text = response.answer.text();
+    Ok(match response.redactor.as_ref().map(|redactor| redactor.text(&text)) {
+        Some(Cow::Owned(text)) => text,
+        Some(Cow::Borrowed(_)) | None => text,
+    })
 }
 
 fn read_json(response: &Response) -> Result<Dynamic> {
-    json::read(&text(response)?).map_err(|e| e.context(format!("the answer with status {}", response.0.status)))
+    json::read(&text(response)?).map_err(|e| e.context(format!("the answer with status {}", response.answer.status)))
 }
 
 fn parts(address: &str, base: Option<&str>) -> Result<Map> {
@@ -460,19 +479,19 @@ mod api {
     /// The status code.
     #[rhai_fn(get = "status", pure)]
     pub fn status(response: &mut Response) -> i64 {
-        response.0.status.into()
+        response.answer.status.into()
     }
 
     /// Whether the status is below 400.
     #[rhai_fn(get = "ok", pure)]
     pub fn ok(response: &mut Response) -> bool {
-        response.0.ok
+        response.answer.ok
     }
 
     /// The address of the last hop.
     #[rhai_fn(get = "url", pure)]
     pub fn url(response: &mut Response) -> String {
-        response.0.url.clone()
+        response.answer.url.clone()
     }
 
     /// The headers as a map, names in lower case; a repeated header has its values with `, ` between.
@@ -496,7 +515,7 @@ mod api {
     /// The body as a blob.
     #[rhai_fn(get = "bytes", return_raw, pure)]
     pub fn bytes(call: NativeCallContext, response: &mut Response) -> Res<Blob> {
-        control::reserve(response.0.body.len()).or_raise(&call)?;
-        Ok(response.0.body.clone())
+        control::reserve(response.answer.body.len()).or_raise(&call)?;
+        Ok(response.answer.body.clone())
     }
 }

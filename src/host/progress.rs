@@ -25,7 +25,7 @@ mod api {
     #[rhai_fn(return_raw)]
     pub fn status(call: NativeCallContext, text: &str) -> Res<()> {
         let ctx = ctx::live(&call)?;
-        ctx.sink.status(&text::truncate(&ctx.used.redact(text), 500));
+        ctx.sink.status(&text::truncate(&ctx.redact(text), 500));
         Ok(())
     }
 

@@ -9,9 +9,10 @@ use crate::service::fetch::DirectHosts;
 use crate::service::markers::Mint;
 use crate::service::permissions::Grants;
 use crate::service::scopes::ScopeValues;
-use crate::service::secret::Used;
+use crate::service::secret::{Redactor, Used};
 use arc_swap::ArcSwap;
 use rhai::{Dynamic, EvalAltResult, Map, NativeCallContext, Position};
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -108,7 +109,7 @@ pub struct Ctx {
     pub nested: Option<Arc<dyn NestedCalls>>,
     /// What it made to stand beside its text.
     pub mint: Mint,
-    /// The credentials that it was given: their values are taken out of everything that leaves the call.
+    /// The credentials that it was given or may ask for: their values are taken out of everything that leaves the call.
     pub used: Used,
     /// The host's services.
     pub services: Arc<Services>,
@@ -117,7 +118,27 @@ pub struct Ctx {
 impl Ctx {
     /// A log line of the plugin, without the values of credentials.
     pub fn log(&self, level: &str, text: &str) {
-        self.sink.log(level, &self.used.redact(text));
+        self.sink.log(level, &self.redact(text));
+    }
+
+    /// What takes the values of credentials out of texts: of those that the call was given, and of all that the plugin may ask
+    /// for, because a server may tell again what it was told before. `None` where there are none.
+    #[must_use]
+    pub fn redactor(&self) -> Option<Arc<Redactor>> {
+        let grants = self.plugin.grants.load();
+        if !grants.secrets().is_none() {
+            self.used.permit(|used| self.services.credentials.add_permitted(&grants, used));
+        }
+        self.used.redactor()
+    }
+
+    /// `text` without the values of credentials.
+    #[must_use]
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.redactor() {
+            Some(redactor) => redactor.text(text),
+            None => Cow::Borrowed(text),
+        }
     }
 
     /// The same call while it holds a database: under `control`, whose deadline is the transaction's, and without tools.

@@ -5,8 +5,8 @@ mod placeholders;
 
 pub use placeholders::Placeholders;
 
-use super::permissions::{Grants, Missing, Permission, host_pattern, secret_name};
-use super::secret::{Redactor, Secret};
+use super::permissions::{Grants, Missing, Permission, Reach, host_pattern, secret_name};
+use super::secret::{Redactor, Secret, Used};
 use crate::base::error::{Error, Kind, Result};
 use crate::base::{file, paths};
 use serde::{Deserialize, Serialize};
@@ -258,6 +258,31 @@ impl Store {
             }
         }
         Ok(redactor)
+    }
+
+    /// Adds the values that a plugin with these grants may ask for, fields that it may read as text left out. None where the
+    /// file cannot be used: it gives nobody a value then. What only a variable holds is among them where the grant names it.
+    pub fn add_permitted(&self, grants: &Grants, used: &Used) {
+        let Ok(book) = self.read() else { return };
+        let listed = match grants.secrets() {
+            Reach::None => return,
+            Reach::Listed(names) => names.clone(),
+            Reach::Any => BTreeSet::new(),
+        };
+        if let Some(placeholders) = &self.0.placeholders {
+            placeholders
+                .secrets(&listed, &|name| grants.allows_secret(name))
+                .iter()
+                .for_each(|secret| used.add(secret));
+        }
+        let held: BTreeSet<String> =
+            book.credentials.keys().filter(|name| grants.allows_secret(name)).cloned().collect();
+        for name in held.union(&listed) {
+            let entry = book.credentials.get(name).cloned().unwrap_or_default();
+            self.only_value(name, &entry).iter().for_each(|(value, _)| used.add_text(value));
+            let hidden = entry.fields.iter().filter(|(field, _)| !entry.public.contains(*field));
+            hidden.for_each(|(_, value)| used.add_text(value));
+        }
     }
 
     /// Stores a credential, beside what the same name has already; whether it is a new one.

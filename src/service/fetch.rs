@@ -6,7 +6,7 @@ pub use crate::net::{Allowance, Body, Client, File, Profile, Request, Response};
 pub use crate::net::{cookie::JarName, lane::Lane};
 
 use super::permissions::{Grants, Permission, Reach};
-use super::secret::{Redactor, Secret, misplaced};
+use super::secret::{Redactor, Secret, Used, misplaced};
 use crate::base::error::{Error, Kind, Result};
 use crate::net::{Rules, Target, lane};
 use arc_swap::ArcSwap;
@@ -161,6 +161,8 @@ pub struct Sender<'a> {
     pub direct: &'a DirectHosts,
     /// Whether the call is one of a private chat: then nothing goes beyond the local network.
     pub is_private: bool,
+    /// Whose values are taken out of every answer; what a request carries is among them from then on.
+    pub used: &'a Used,
 }
 
 impl Sender<'_> {
@@ -171,11 +173,15 @@ impl Sender<'_> {
     /// [`Client::send`].
     pub async fn send(&self, outgoing: impl Into<Outgoing>) -> Result<Response> {
         let Outgoing { request, secrets, derived } = outgoing.into();
-        let mut redactor = Redactor::of(&secrets);
-        derived.iter().for_each(|value| redactor.add(value));
-        let held = Held { sender: self, secrets: &secrets, redactor: &redactor };
+        secrets.iter().for_each(|secret| self.used.add(secret));
+        derived.iter().for_each(|value| self.used.add_text(value));
+        let redactor = self.used.redactor();
+        let held = Held { sender: self, secrets: &secrets, redactor: redactor.as_deref() };
         let answer = self.client.send(request, &held).await?;
-        Ok(if redactor.is_empty() { answer } else { redacted(answer, &redactor) })
+        Ok(match &redactor {
+            Some(redactor) => redacted(answer, redactor),
+            None => answer,
+        })
     }
 
     /// Sends several requests, [`AT_ONCE`] at a time; each outcome stands in its request's place. A request is asked for when
@@ -206,7 +212,7 @@ fn redacted(answer: Response, redactor: &Redactor) -> Response {
 struct Held<'a> {
     sender: &'a Sender<'a>,
     secrets: &'a [Secret],
-    redactor: &'a Redactor,
+    redactor: Option<&'a Redactor>,
 }
 
 impl Rules for Held<'_> {
@@ -257,7 +263,10 @@ impl Rules for Held<'_> {
             ))
             .hint("a key has at least four characters"));
         }
-        Ok(if self.redactor.is_empty() { bytes } else { self.redactor.bytes(bytes) })
+        Ok(match self.redactor {
+            Some(redactor) => redactor.bytes(bytes),
+            None => bytes,
+        })
     }
 }
 
@@ -379,10 +388,10 @@ mod tests {
         let client = Client::new();
         for (grants, secrets, host, lane, encrypted, ok) in rows {
             let held = ArcSwap::from_pointee(grants.clone());
-            let sender = Sender { client: &client, plugin: "p", grants: &held, direct: &direct, is_private: false };
-            let redactor = Redactor::default();
-            let permitted =
-                Held { sender: &sender, secrets, redactor: &redactor }.permit(Target { host, lane, encrypted });
+            let used = Used::default();
+            let sender =
+                Sender { client: &client, plugin: "p", grants: &held, direct: &direct, is_private: false, used: &used };
+            let permitted = Held { sender: &sender, secrets, redactor: None }.permit(Target { host, lane, encrypted });
             assert_eq!(permitted.is_ok(), ok, "{host} {lane:?} {encrypted} with {} secrets", secrets.len());
             if let Err(e) = permitted {
                 assert_eq!(e.code(), "permission_denied");

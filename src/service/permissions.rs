@@ -315,6 +315,12 @@ impl Grants {
         self.hosts.covers(host) && self.owner_hosts.covers(host)
     }
 
+    /// Whose credentials it may use.
+    #[must_use]
+    pub fn secrets(&self) -> &Reach {
+        &self.secrets
+    }
+
     /// Whether the credential `name` may be used.
     #[must_use]
     pub fn allows_secret(&self, name: &str) -> bool {

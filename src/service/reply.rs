@@ -2,6 +2,7 @@
 //! of a file are sent is the door's.
 
 use super::files::{Folder, Opened};
+use super::secret::Redactor;
 use crate::base::error::{Error, Kind, Result};
 use std::sync::Arc;
 
@@ -30,6 +31,16 @@ pub enum Content {
 }
 
 impl Reply {
+    /// Without the values of credentials, in what was made for it: files hold what scripts could read.
+    #[must_use]
+    pub fn without(mut self, redactor: &Redactor) -> Reply {
+        self.location = self.location.map(|path| redactor.text(&path).into_owned());
+        if let Content::Bytes(bytes) = self.content {
+            self.content = Content::Bytes(Arc::new(redactor.bytes(Arc::unwrap_or_clone(bytes))));
+        }
+        self
+    }
+
     /// Bytes of a kind.
     ///
     /// # Errors

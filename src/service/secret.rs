@@ -6,6 +6,7 @@ mod matcher;
 use super::permissions::{covers, host_pattern, normal_host};
 use crate::base::error::{Error, Fallback, Result};
 use matcher::Matcher;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
@@ -102,6 +103,12 @@ impl fmt::Display for Secret {
 #[derive(Default)]
 pub struct Redactor(Matcher);
 
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redactor")
+    }
+}
+
 impl Redactor {
     /// For these secrets.
     pub fn of<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
@@ -139,7 +146,9 @@ impl Redactor {
         let mut from = 0;
         for place in found {
             out.extend_from_slice(&text[from..place.start]);
-            out.extend_from_slice(HIDDEN.as_bytes());
+            // In UTF-16 what stands there has to be as wide.
+            let is_wide = text[place.clone()].contains(&0);
+            out.extend_from_slice(if is_wide { b"*\0*\0*" } else { HIDDEN.as_bytes() });
             from = place.end;
         }
         out.extend_from_slice(&text[from..]);
@@ -188,19 +197,27 @@ impl Redactor {
     }
 
     /// As [`Redactor::text`], for bytes in any charset that writes ASCII as ASCII, and in UTF-16 as far as Latin-1 goes.
+    /// What is JSON stays JSON.
     #[must_use]
     pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
-        self.replaced(&bytes).unwrap_or(bytes)
+        let Some(out) = self.replaced(&bytes) else { return bytes };
+        // A value of digits alone may stand there as a number, without quotes.
+        match (serde_json::from_slice::<IgnoredAny>(&out), serde_json::from_slice::<Value>(&bytes)) {
+            (Err(_), Ok(value)) => self.json(value).to_string().into_bytes(),
+            _ => out,
+        }
     }
 }
 
-/// The credentials that one call was given. Costs nothing while it was given none.
+/// The credentials that one call was given, and those that it may ask for. Costs nothing while there are none.
 #[derive(Default)]
 pub struct Used(OnceLock<Box<Mutex<Given>>>);
 
 #[derive(Default, Clone)]
 struct Given {
     texts: Vec<Zeroizing<String>>,
+    /// Whether those that it may ask for are among them.
+    has_permitted: bool,
     /// Over all of them, made when it is asked for.
     redactor: Option<Arc<Redactor>>,
 }
@@ -230,6 +247,14 @@ impl Used {
         }
     }
 
+    /// The call may ask for these values: what a server was told in an earlier call, it may tell in this one. `add` is
+    /// asked for them once.
+    pub fn permit(&self, add: impl FnOnce(&Used)) {
+        if !std::mem::replace(&mut self.lock().has_permitted, true) {
+            add(self);
+        }
+    }
+
     /// What takes their values out of texts; `None` where there is nothing to take out.
     #[must_use]
     pub fn redactor(&self) -> Option<Arc<Redactor>> {
@@ -241,15 +266,6 @@ impl Used {
             given.redactor = Some(Arc::new(redactor));
         }
         given.redactor.clone().filter(|redactor| !redactor.is_empty())
-    }
-
-    /// `text` without their values.
-    #[must_use]
-    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match self.redactor() {
-            Some(redactor) => redactor.text(text),
-            None => Cow::Borrowed(text),
-        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Given> {

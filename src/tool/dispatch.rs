@@ -483,7 +483,7 @@ impl Dispatcher {
                     fault.diagnostic = fault.diagnostic.at(&source.text, called.line, called.column);
                 }
                 // Before it is cut: half of a credential's value would not be found.
-                if let Some(redactor) = ctx.used.redactor() {
+                if let Some(redactor) = ctx.redactor() {
                     fault.diagnostic.message = redactor.text(&fault.diagnostic.message).into_owned();
                     fault.diagnostic.hint = fault.diagnostic.hint.map(|hint| redactor.text(&hint).into_owned());
                 }
@@ -558,7 +558,7 @@ impl Dispatcher {
         chars: usize,
     ) -> Outcome {
         let plugin = tool.plugin().name.clone();
-        let done = match ctx.used.redactor() {
+        let done = match ctx.redactor() {
             None => done,
             Some(redactor) => done.map(|returned| returned.without(&redactor)).map_err(|e| redactor.error(e)),
         };

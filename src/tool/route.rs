@@ -271,7 +271,11 @@ impl Dispatcher {
                 let ctx = self.context(&call, None, tool, &unit.plugin, unit.budget, unit.imports.clone(), scopes);
                 let ran =
                     self.evaluate(&ctx, unit, &tool.function, 0, || arguments(route, &visit, &given, &ctx), reply_of);
-                let done = ran.done.map_err(|e| self.tame(e));
+                let done = match ctx.redactor() {
+                    Some(redactor) => ran.done.map(|reply| reply.without(&redactor)).map_err(|e| redactor.error(e)),
+                    None => ran.done,
+                };
+                let done = done.map_err(|e| self.tame(e));
                 let told = done.as_ref().map(|_| String::new()).map_err(Clone::clone);
                 let outcome = Outcome {
                     diagnostic: ran.diagnostic,

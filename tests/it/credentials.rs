@@ -1,7 +1,7 @@
 //! `credentials::` as scripts have it: who gets one, that no way leads from a `Secret` to its text, and that its value leaves
 //! the call in nothing that is told of it.
 
-use crate::servers::{Server, answer};
+use crate::servers::{Server, answer, header};
 use crate::world::World;
 use lapidary::app::Watching;
 use lapidary::base::file::write_atomic_private;
@@ -379,6 +379,77 @@ fn the_value_of_a_credential_leaves_its_call_in_nothing_that_is_told_of_it() {
         assert!(!all.contains("4711081512"), "{row}: {all}");
         assert!(all.contains("***"), "{row}: {all}");
     }
+}
+
+/// A server that keeps what it is sent in `X-Key`, and tells it to whoever asks: in what way, the path says.
+fn remembering() -> Server {
+    let kept: Arc<Mutex<String>> = Arc::default();
+    Server::http(move |request| {
+        if let Some(key) = header(request, "x-key") {
+            *kept.lock().unwrap() = key.to_owned();
+        }
+        let key = kept.lock().unwrap().clone();
+        let escaped: String = key.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+        let wide: Vec<u8> = key.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        match request.split(' ').nth(1).unwrap_or_default() {
+            "/remember" => answer("200 OK", "", b"thank you"),
+            "/plain" => answer("200 OK", "", key.as_bytes()),
+            "/json" => {
+                answer("200 OK", "content-type: application/json\r\n", format!("{{\"k\":\"{escaped}\"}}").as_bytes())
+            }
+            "/wide" => answer("200 OK", "content-type: text/plain; charset=utf-16be\r\n", &wide),
+            "/cookie" => answer("200 OK", &format!("set-cookie: k={key}; Path=/\r\n"), b"-"),
+            "/moved" => answer("302 Found", &format!("location: /?k={escaped}\r\n"), b"-"),
+            "/number" => answer("200 OK", "content-type: application/json\r\n", b"{\"n\":4711081512,\"m\":[1,\"a\"]}"),
+            _ => {
+                answer("404 Not Found", "", format!("no {}", header(request, "cookie").unwrap_or("cookie")).as_bytes())
+            }
+        }
+    })
+}
+
+#[test]
+fn what_a_server_was_told_it_tells_no_later_request_of_that_plugin_in_this_call_or_another() {
+    let server = remembering();
+    let kept = all();
+    let told = |path: &str| {
+        format!(
+            "let a = net::get(\"{}\", #{{allow_redirects: false, profile: \"browser:z\"}}); let all = a.text + `${{a.headers}}`; \
+             if path != \"wide\" {{ all += json::encode(base64::encode(a.bytes)); }} \
+             if path == \"json\" {{ all += a.json.k; }} \
+             files::write_text(\"taken.txt\", all); let out = []; for c in all.chars() {{ out.push(`${{c}}`); }} text::join(out, \"-\")",
+            server.url(&format!("/{path}"))
+        )
+        .replace("path ", &format!("\"{path}\" "))
+    };
+    let spelled: String = VALUE.chars().map(|c| format!("{c}-")).collect();
+    let remember =
+        format!("net::get(\"{}\", #{{headers: #{{\"X-Key\": credentials::get(\"key\")}}}});", server.url("/remember"));
+    for path in ["plain", "json", "wide", "cookie", "moved", "elsewhere"] {
+        for before in [remember.as_str(), ""] {
+            let said = kept.gives(&format!("{before}{}", told(path)));
+            assert!(!said.contains(&spelled[..8]), "{path} {before}: {said}");
+            assert!(said.contains("*-*-*"), "{path} {before}: {said}");
+            let file = kept.world.dir.path().join("user/plugin_state/probe_files/taken.txt");
+            clean(&std::fs::read_to_string(file).unwrap());
+        }
+    }
+    let number = format!("let a = net::get(\"{}\").json; `${{a.n}} ${{a.m}}`", server.url("/number"));
+    assert_eq!(kept.gives(&number), "*** [1, \"a\"]");
+}
+
+#[test]
+fn a_plugin_is_not_told_what_it_may_not_ask_for_and_nothing_is_taken_from_one_without_credentials() {
+    let server = telltale();
+    let kept = kept(json!({ "granted": ["EXTERNAL_HTTP"], "secrets": ["other"] }));
+    let spell = format!(
+        "let out = \"\"; for c in net::get(\"{}\").json.plain.chars() {{ out += `${{c}}.`; }} out",
+        server.url("/")
+    );
+    kept.load("[#{USE_SECRETS: [\"other\"]}, \"EXTERNAL_HTTP\"]", &spell);
+    assert!(kept.world.text("probe", json!({})).starts_with("p.a."));
+    kept.load("[\"EXTERNAL_HTTP\"]", &spell);
+    assert!(kept.world.text("probe", json!({})).starts_with("p.a."));
 }
 
 #[test]

@@ -37,9 +37,6 @@ pub(super) fn read(ctx: &Ctx, bounds: &Bounds, opts: Map) -> Result<Outgoing> {
         profile: profile(ctx, options.text("profile")?.as_deref().or(bounds.profile).unwrap_or("plain"))?,
         ..Request::new("", "")
     };
-    // What an embedder's own module hands out counts as used too.
-    parts.secrets.iter().for_each(|secret| ctx.used.add(secret));
-    parts.derived.iter().for_each(|login| ctx.used.add_text(login));
     Ok(Outgoing { request, secrets: parts.secrets, derived: parts.derived })
 }
 

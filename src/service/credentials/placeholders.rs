@@ -128,6 +128,18 @@ impl Placeholders {
             .collect()
     }
 
+    /// Those that are `listed` or were given, as far as they are `allowed`; public fields left out.
+    pub(super) fn secrets(&self, listed: &BTreeSet<String>, allowed: &dyn Fn(&str) -> bool) -> Vec<Secret> {
+        let given: BTreeSet<String> = self.given().keys().filter(|name| allowed(name)).cloned().collect();
+        let fields = given.union(listed).filter_map(|name| self.fields(name)?.ok()).flatten();
+        fields
+            .filter_map(|(_, field)| match field {
+                Field::Secret(secret) => Some(secret),
+                Field::Public(_) => None,
+            })
+            .collect()
+    }
+
     /// Whether it was taken away.
     pub(super) fn lacks(&self, name: &str) -> bool {
         matches!(self.given().get(name), Some(None))
