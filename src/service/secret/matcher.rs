@@ -135,7 +135,7 @@ impl Matcher {
         let Some(plausible) = &self.plausible else { return Vec::new() };
         let is_utf8 = std::str::from_utf8(text).is_ok();
         let mut found: Vec<Range<usize>> = Vec::new();
-        let mut scratch = Scratch::default();
+        let mut scratch = Scratch { left: text.len().saturating_mul(4), ..Scratch::default() };
         for at in 0..text.len() {
             let byte = text[at];
             // Never within a character, so that what is left of a text is one.
@@ -172,6 +172,8 @@ impl Matcher {
 struct Scratch {
     now: Vec<usize>,
     next: Vec<usize>,
+    /// Steps that may still be made behind what is required: a value that begins everywhere in itself takes no longer.
+    left: usize,
 }
 
 impl Scratch {
@@ -198,6 +200,14 @@ impl Scratch {
         true
     }
 
+    /// Whether a step behind so many may be made.
+    fn may_go_on(&mut self, number: usize) -> bool {
+        if number >= REQUIRED {
+            self.left = self.left.saturating_sub(1);
+        }
+        self.left > 0
+    }
+
     fn end(&self) -> Option<usize> {
         self.now.iter().copied().max()
     }
@@ -207,8 +217,10 @@ impl Scratch {
 fn follow_text(text: &[u8], at: usize, value: &str, scratch: &mut Scratch) -> Option<usize> {
     scratch.begin(at);
     for (number, wanted) in value.chars().enumerate().skip(1) {
+        let fits = |c| c == wanted || (c == '+' && wanted == ' ');
         // Zeros stand between the characters of texts in UTF-16 and UTF-32.
-        if !scratch.step(text, |c| c == wanted || (c == '+' && wanted == ' '), |byte| byte == 0 && wanted != '\0') {
+        let is_between = |byte| byte == 0 && wanted != '\0';
+        if !scratch.may_go_on(number) || !scratch.step(text, fits, is_between) {
             return scratch.end().filter(|_| number >= REQUIRED);
         }
     }
@@ -222,7 +234,8 @@ fn follow_digits(text: &[u8], at: usize, digits: &[u8], last: u8, scratch: &mut 
         let mask = if number + 1 == digits.len() { last } else { 63 };
         // Mail breaks long ones into lines.
         let is_break = |byte| matches!(byte, b'\r' | b'\n' | 0);
-        if !scratch.step(text, |c| digit(c).is_some_and(|d| d & mask == wanted & mask), is_break) {
+        let fits = |c| digit(c).is_some_and(|d| d & mask == wanted & mask);
+        if !scratch.may_go_on(number) || !scratch.step(text, fits, is_break) {
             return scratch.end().filter(|_| number >= REQUIRED);
         }
     }
