@@ -40,7 +40,7 @@ impl Grant {
         for grant in &wanted {
             host.services().grants.grant(&self.plugin, grant)?;
         }
-        show(&host, &self.plugin, cx)
+        show(&host, &self.plugin, &wanted, cx)
     }
 }
 
@@ -52,7 +52,7 @@ impl Revoke {
         for grant in &wanted {
             host.services().grants.revoke(&self.plugin, grant)?;
         }
-        show(&host, &self.plugin, cx)
+        show(&host, &self.plugin, &wanted, cx)
     }
 }
 
@@ -65,8 +65,8 @@ fn read(words: &[String]) -> Result<Vec<Granted>, Stop> {
     Ok(all)
 }
 
-/// What the plugin declares, and what it holds of that.
-fn show(host: &Host, plugin: &str, cx: &Context) -> Done {
+/// What the plugin declares, and what it holds of that; `wanted` was just decided.
+fn show(host: &Host, plugin: &str, wanted: &[Granted], cx: &Context) -> Done {
     host.plugins().grants_changed();
     let status = known(host, plugin)?;
     let record = host.services().grants.record(plugin)?;
@@ -86,8 +86,12 @@ fn show(host: &Host, plugin: &str, cx: &Context) -> Done {
     };
     let grants = generation.plugin.grants.load_full();
     let declared = generation.declared.permissions();
+    // Folders need no declaration: who asks for them alone is told of them alone.
+    let is_about_folders = !wanted.is_empty() && wanted.iter().all(|one| matches!(one, Granted::Folder { .. }));
     if declared.is_empty() {
-        print::line(format_args!("{plugin} declares no permission."));
+        if !is_about_folders {
+            print::line(format_args!("{plugin} declares no permission."));
+        }
     } else {
         let missing = permissions::missing(&generation.declared, &grants);
         let mut table = Table::plain();
@@ -101,12 +105,21 @@ fn show(host: &Host, plugin: &str, cx: &Context) -> Done {
         }
         print::line(table.render(0));
     }
-    let unasked: Vec<&Permission> =
-        Permission::ALL.iter().filter(|p| record.granted.contains(p.as_str()) && !declared.contains(p)).collect();
-    for permission in unasked {
-        print::note(format_args!(
-            "note: {plugin} does not declare {permission}, so the grant does nothing until it does"
-        ));
+    let words = Permission::ALL.iter().filter(|p| record.granted.contains(p.as_str()) && !declared.contains(p));
+    let hosts = record.hosts.iter().filter(|host| !generation.declared.asks_for_host(host));
+    let secrets = record.secrets.iter().filter(|name| !generation.declared.asks_for_secret(name));
+    let unasked = words
+        .map(ToString::to_string)
+        .chain(hosts.map(|host| format!("{}={host}", Permission::ExternalHttp)))
+        .chain(secrets.map(|name| format!("{}={name}", Permission::UseSecrets)));
+    for what in unasked {
+        print::note(format_args!("note: {plugin} does not declare {what}, so the grant does nothing until it does"));
+    }
+    for name in wanted.iter().filter_map(|one| match one {
+        Granted::Folder { name, .. } if !record.folders.contains_key(name) => Some(name),
+        _ => None,
+    }) {
+        print::line(format_args!("folder {name}: taken back"));
     }
     for (name, path) in &record.folders {
         print::line(format_args!("folder {name}: {}", path.display()));

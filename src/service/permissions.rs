@@ -77,6 +77,22 @@ impl Declared {
         self.hosts.is_none() && self.secrets.is_none() && self.words.iter().all(|word| word.harmless())
     }
 
+    /// Whether a grant of this host would count: it is declared, or any host is.
+    #[must_use]
+    pub fn asks_for_host(&self, host: &str) -> bool {
+        self.hosts.covers(host)
+    }
+
+    /// Whether a grant of this credential would count.
+    #[must_use]
+    pub fn asks_for_secret(&self, name: &str) -> bool {
+        match &self.secrets {
+            Reach::None => false,
+            Reach::Any => true,
+            Reach::Listed(names) => names.contains(name),
+        }
+    }
+
     /// Reads a list such as `["READ_NOTES", {"EXTERNAL_HTTP": ["api.example.org", "*.example.net"]}]`; `null` is the empty list.
     ///
     /// # Errors

@@ -159,7 +159,7 @@ fn privacy(request: &Request<'_>) -> Verdict {
             Kind::Disabled,
             format!("the tool `{name}` does not say whether it is local, so it does not run in a private chat"),
         )
-        .hint("its author can add `is_local: true`, or the owner can allow such tools under Privacy in the settings; tell the user")),
+        .hint("its author can add `is_local: true`, or the owner can allow such tools with `allow_unflagged_tools = true` under [privacy] in user/lapidary.toml; tell the user")),
         Locality::NotLocal | Locality::Endpoint | Locality::Other(_) => Err(Error::new(
             Kind::Disabled,
             format!("the tool `{name}` needs the network and is blocked in a private chat"),
@@ -322,7 +322,11 @@ mod tests {
                 (Err(e), Some(words)) => {
                     assert_eq!(e.kind(), Kind::Disabled);
                     assert!(e.message().contains(words) && e.to_string().contains("tell the user"), "{e}");
-                    assert_eq!(e.to_string().contains("Privacy"), is_local == Locality::Unset, "{e}");
+                    assert_eq!(
+                        e.to_string().contains("[privacy] in user/lapidary.toml"),
+                        is_local == Locality::Unset,
+                        "{e}"
+                    );
                 }
                 (verdict, refusal) => panic!("{is_local:?} {private} {allow_unflagged}: {verdict:?}, not {refusal:?}"),
             }

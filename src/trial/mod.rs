@@ -338,10 +338,22 @@ impl Runner<'_> {
         };
         for missing in std::mem::take(&mut played.missing) {
             // Where the script passed the failure on, its place is known: there the advice belongs.
-            match diagnostics.iter_mut().find(|d| d.message.contains(&missing.message)) {
-                Some(known) => known.hint = missing.hint,
-                None => diagnostics.push(missing),
+            let Some(first) = diagnostics.iter().position(|d| d.message.contains(&missing.message)) else {
+                diagnostics.push(missing);
+                continue;
+            };
+            // What came up through a tool is told of the test and of the tool: once is enough, with both places.
+            let mut asked = None;
+            for at in (first + 1..diagnostics.len()).rev() {
+                if diagnostics[at].message == missing.message {
+                    asked = Some(diagnostics.remove(at)).filter(|d| d.line > 0);
+                }
             }
+            let advice = missing.hint.unwrap_or_default();
+            diagnostics[first].hint = Some(match asked {
+                Some(d) => format!("it is asked at {}:{}:{}; {advice}", d.file, d.line, d.column),
+                None => advice,
+            });
         }
         book.take(&test.name, played, diagnostics.is_empty());
         self.told_of(test, diagnostics, log);

@@ -39,8 +39,8 @@ pub struct Book {
     is_fixed: bool,
     /// What each test asked for.
     heard: Vec<(String, Vec<Exchange>)>,
-    /// Whether a test failed.
-    failed: bool,
+    /// The tests that failed.
+    failed: Vec<String>,
 }
 
 impl Book {
@@ -58,7 +58,7 @@ impl Book {
         // What is inside the program cannot be written.
         let is_fixed = beside.path().is_none() && requests == Requests::Recorded;
         let requests = if is_fixed { Requests::Replayed } else { requests };
-        Ok(Book { beside, exchanges: Arc::new(exchanges), requests, is_fixed, heard: Vec::new(), failed: false })
+        Ok(Book { beside, exchanges: Arc::new(exchanges), requests, is_fixed, heard: Vec::new(), failed: Vec::new() })
     }
 
     /// What answers one test.
@@ -74,7 +74,9 @@ impl Book {
 
     /// Takes in what a test asked for.
     pub fn take(&mut self, test: &str, played: Played, ok: bool) {
-        self.failed |= !ok;
+        if !ok {
+            self.failed.push(test.to_owned());
+        }
         self.heard.push((test.to_owned(), played.taken));
     }
 
@@ -83,7 +85,7 @@ impl Book {
     /// # Errors
     /// What the file system says.
     pub fn close(self) -> Result<Vec<String>> {
-        if self.is_fixed && self.failed {
+        if self.is_fixed && !self.failed.is_empty() {
             let shown = &self.beside.shown;
             return Ok(vec![format!(
                 "{shown} is part of the program and stays as it is; copy the plugin to change it"
@@ -91,8 +93,11 @@ impl Book {
         }
         let (Requests::Recorded, Some(path)) = (self.requests, self.beside.path()) else { return Ok(Vec::new()) };
         let shown = &self.beside.shown;
-        if self.failed {
-            return Ok(vec![format!("{shown} is as it was: a test failed")]);
+        if !self.failed.is_empty() {
+            let stays = if path.exists() { "is as it was" } else { "is not written" };
+            let names = self.failed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            let again = "a recording is of one run in which every test passes, so mend that first";
+            return Ok(vec![format!("{shown} {stays}, since {names} failed; {again}")]);
         }
         let folded = fold::fold(&self.exchanges, self.heard);
         let mut notes: Vec<String> =

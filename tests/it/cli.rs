@@ -453,6 +453,20 @@ fn a_plugin_holds_what_was_granted() {
     sh.run(&["revoke", "runner", "RUN_COMMANDS"]).ends(0).says("needs:");
     sh.run(&["call", "run_it"]).ends(1);
     sh.run(&["grant", "dice", "SPEND"]).ends(0).complains("does not declare SPEND");
+    // A host or a credential that is not declared is no grant either.
+    let other = sh.run(&["grant", "runner", "EXTERNAL_HTTP=127.0.0.1"]).ends(0);
+    other.complains("does not declare EXTERNAL_HTTP=127.0.0.1").complains("does nothing");
+    sh.run(&["grant", "runner", "USE_SECRETS=key"]).ends(0).complains("does not declare USE_SECRETS=key");
+    sh.run(&["grant", "dice", "EXTERNAL_HTTP=a.example"]).ends(0).complains("does not declare EXTERNAL_HTTP=a.example");
+    let declared = sh.run(&["grant", "runner", "EXTERNAL_HTTP=api.example.org"]).ends(0);
+    assert!(!declared.err.contains("api.example.org"), "{}", declared.err);
+    // A folder needs no declaration.
+    std::fs::create_dir_all(sh.path("music")).unwrap();
+    let root = format!("folder:music={}", sh.path("music").display());
+    let folder = sh.run(&["grant", "dice", &root]).ends(0).says("folder music: ");
+    assert!(!folder.out.contains("declares no permission"), "{}", folder.out);
+    let gone = sh.run(&["revoke", "dice", "folder:music"]).ends(0).says("folder music: taken back");
+    assert!(!gone.out.contains("declares no permission"), "{}", gone.out);
     sh.run(&["grant", "nobody", "SPEND"]).ends(1);
     sh.run(&["revoke", "dice"]).ends(2);
     let before = sh.read("user/webui/grants.json");

@@ -188,7 +188,7 @@ fn no_value_of_a_credential_is_written_down_and_a_replay_needs_none() {
         sh.run_with(&["credentials", "set", name, "--host", "127.0.0.1"], value.as_bytes()).ends(0);
     }
     // Recording uses real keys: the plugin has what its owner granted, and no more.
-    sh.run(&["test", "--record"]).ends(1).says("lapidary grant probe USE_SECRETS").says("is as it was: a test failed");
+    sh.run(&["test", "--record"]).ends(1).says("lapidary grant probe USE_SECRETS").says("is not written, since `test_");
     assert!(server.seen().is_empty() && !sh.path(FILE).exists());
     sh.run(&["grant", "probe", "USE_SECRETS=weather,pin"]).ends(0);
     sh.run(&["test", "--record"]).ends(0);
@@ -309,8 +309,23 @@ fn what_is_written_by_hand_is_kept_and_what_nobody_asks_for_goes() {
     // A test that fails changes nothing.
     let before = sh.read(FILE);
     sh.write("user/tools/tests/probe.rhai", r#"fn test_a() { assert_eq(tools::run("probe", #{ n: 2 }), "404"); }"#);
-    sh.run(&["test", "--record"]).ends(1).says("is as it was");
+    sh.run(&["test", "--record"]).ends(1).says("is as it was, since `test_a` failed");
     assert_eq!(sh.read(FILE), before);
+}
+
+#[test]
+fn a_request_that_is_not_recorded_is_told_once_with_both_places() {
+    let body = r#"if n == 0 { net::get("http://127.0.0.1:1/x").text } else { try { net::get("http://127.0.0.1:1/y") } catch { "none" } }"#;
+    let test = r#"
+fn test_passed_on() { tools::run("probe", #{}); }
+fn test_caught() { tools::run("probe", #{ n: 1 }); }
+fn test_another_failure_awaited() { assert_throws(|| tools::run("probe", #{}), "timeout"); }"#;
+    let sh = probe(HERE, body, test);
+    let said = sh.run(&["test", "user/tools/tests/probe.rhai"]).ends(1).out;
+    assert_eq!(said.matches("GET http://127.0.0.1:1/x is not recorded").count(), 2, "one each of two tests: {said}");
+    assert_eq!(said.matches("GET http://127.0.0.1:1/y is not recorded").count(), 1, "{said}");
+    assert_eq!(said.matches("it is asked at user/tools/probe.rhai:6:").count(), 2, "{said}");
+    assert_eq!(said.matches("lapidary test --record probe").count(), 3, "{said}");
 }
 
 #[test]
