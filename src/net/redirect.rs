@@ -33,8 +33,8 @@ pub(super) struct Sent<'a> {
 /// The hop that an answer asks for, or `None` where the answer is the end.
 ///
 /// # Errors
-/// `permission_denied` where an internet host points into the local network, or would have a body that was encrypted sent
-/// in the clear; `upstream_unavailable` where the target is not an address that can be fetched.
+/// `permission_denied` where an internet host points into the local network, or a body would be repeated in the clear, to the
+/// internet or after it was encrypted; `upstream_unavailable` where the target is not an address that can be fetched.
 pub(super) fn next(status: u16, location: Option<&str>, sent: &Sent) -> Result<Option<Hop>> {
     let (from, method) = (sent.url, sent.method);
     let (301 | 302 | 303 | 307 | 308, Some(location)) = (status, location) else {
@@ -60,7 +60,8 @@ pub(super) fn next(status: u16, location: Option<&str>, sent: &Sent) -> Result<O
         301 | 302 => *method == Method::POST,
         _ => false,
     };
-    if sent.has_body && !becomes_get && from.scheme() == "https" && url.scheme() == "http" {
+    let is_bare = url.scheme() == "http" && (from.scheme() == "https" || lane(&url) == Lane::Wan);
+    if sent.has_body && !becomes_get && is_bare {
         return Err(Error::denied(format!("{} wants what was sent repeated without encryption", place(from)))
             .hint("send it to an https address that answers itself"));
     }
@@ -166,6 +167,30 @@ mod tests {
             if let Err(error) = got {
                 assert!(!error.to_string().contains("secret"));
             }
+        }
+    }
+
+    #[test]
+    fn a_body_is_repeated_in_the_clear_within_the_local_network_only() {
+        for (from, status, method, to, ok) in [
+            ("http://a.example/", 307, "POST", "http://b.example/", false),
+            ("http://a.example/", 308, "PUT", "http://a.example/z", false),
+            ("http://a.example/", 307, "POST", "https://b.example/", true),
+            ("http://a.example/", 302, "POST", "http://b.example/", true),
+            ("http://a.example/", 302, "PUT", "http://b.example/", false),
+            ("http://a.example/", 307, "GET", "http://b.example/", true),
+            ("http://nas.local/", 307, "POST", "http://b.example/", false),
+            ("http://nas.local/", 307, "POST", "http://nas.local/z", true),
+            ("http://nas.local/", 307, "POST", "http://192.168.1.9/", true),
+            ("https://nas.local/", 307, "POST", "http://192.168.1.9/", false),
+        ] {
+            let (url, method) = (Url::parse(from).unwrap(), Method::from_bytes(method.as_bytes()).unwrap());
+            let sent = Sent { url: &url, method: &method, has_body: method != Method::GET, lane: &classify };
+            assert_eq!(
+                next(status, Some(to), &sent).map_err(|e| e.code()).is_ok(),
+                ok,
+                "{from} {status} {method} {to}"
+            );
         }
     }
 
