@@ -231,7 +231,8 @@ impl Client {
             Got::Live { answer, lane, number } => {
                 let (status, headers) = (answer.status().as_u16(), listed(answer.headers()));
                 let read = read(answer, &url, limits, self.0.settings.proxy(lane)?).await;
-                let body = read.inspect_err(|e| self.tell(number, e))?;
+                let body =
+                    read.and_then(|body| unpacked(&headers, body, &url)).inspect_err(|e| self.tell(number, e))?;
                 match (&self.0.settings.tape, number) {
                     (Some(tape), Some(number)) => tape.keep(number, heard(status, headers, body, rules)?),
                     _ => Heard { status, headers, body },
@@ -393,6 +394,21 @@ async fn read(mut answer: reqwest::Response, url: &Url, limits: &Limits<'_>, pro
         body.extend_from_slice(&chunk);
     }
     Ok(body)
+}
+
+/// The body, unless it is packed still: one layer was taken off, and its header with it.
+fn unpacked(headers: &[(String, String)], body: Vec<u8>, url: &Url) -> Result<Vec<u8>> {
+    const PACKED: [&str; 8] = ["gzip", "x-gzip", "br", "deflate", "zlib", "compress", "x-compress", "zstd"];
+    let layers = headers.iter().filter(|(name, _)| name == "content-encoding").flat_map(|(_, value)| value.split(','));
+    let known = |layer: &str| PACKED.into_iter().find(|packed| layer.trim().eq_ignore_ascii_case(packed));
+    let layers: Vec<&str> = layers.filter_map(known).take(5).collect();
+    if body.is_empty() || layers.is_empty() {
+        return Ok(body);
+    }
+    let message = format!("{} sent an answer that is packed as {}", redirect::place(url), layers.join(", "));
+    Err(Error::new(Kind::UpstreamUnavailable, message).with_retryable(false).hint(
+        "gzip or br, once, is unpacked; a header `accept-encoding: identity` asks for an answer that is not packed",
+    ))
 }
 
 /// The failure of a request whose proxy is at fault. It does not say which proxy: a stranger's script reads it.

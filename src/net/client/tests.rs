@@ -345,6 +345,36 @@ async fn a_circle_of_redirects_ends_after_five_hops() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_packed_twice_or_otherwise_fails_and_one_that_only_says_so_does_not() {
+    let server = Server::start(|request| {
+        let packing = path(request)[1..].replace('+', ", ");
+        let body: &[u8] = if packing == "empty" { b"" } else { b"\x1f\x8bsome bytes" };
+        answer("200 OK", &format!("content-encoding: {}\r\n", packing.replace("empty", "zstd")), body)
+    })
+    .await;
+    for (packing, want) in [
+        ("gzip+gzip", Some("packed as gzip, gzip")),
+        ("GZIP+br", Some("packed as gzip, br")),
+        ("zstd", Some("packed as zstd")),
+        ("deflate", Some("packed as deflate")),
+        ("x-gzip", Some("packed as x-gzip")),
+        ("identity", None),
+        ("utf-8", None),
+        ("empty", None),
+    ] {
+        let got = Client::new().send(Request::new("GET", server.url(&format!("/{packing}"))), &anything).await;
+        match (got, want) {
+            (Ok(_), None) => {}
+            (Err(e), Some(words)) => {
+                assert_eq!((e.code(), e.retryable()), ("upstream_unavailable", false), "{packing}");
+                assert!(e.message().contains(words), "{packing}: {e}");
+            }
+            (got, _) => panic!("{packing}: {got:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_answer_over_the_limit_is_too_large_declared_streamed_or_packed() {
     // 64 KiB of zeros, gzipped to 90 bytes.
     let packed = gzip_of_zeros();
