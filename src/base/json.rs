@@ -583,6 +583,43 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// What does not fit a shape, in the words of JSON: what serde says names types of this program.
+#[must_use]
+pub fn plain_words(message: &str) -> String {
+    let mut text = message.to_owned();
+    for kind in
+        ["internally tagged enum ", "adjacently tagged enum ", "tuple struct ", "unit struct ", "struct ", "enum "]
+    {
+        let from = format!("expected {kind}");
+        while let Some(at) = text.find(&from) {
+            let rest = &text[at + from.len()..];
+            let mut behind = rest.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+            if let Some(count) = behind.strip_prefix(" with ") {
+                let count = count.trim_start_matches(|c: char| c.is_ascii_digit());
+                behind = count.strip_prefix(" elements").or_else(|| count.strip_prefix(" element")).unwrap_or(behind);
+            }
+            let wanted = if kind.contains("tuple") { "expected a list" } else { "expected an object" };
+            text = format!("{}{wanted}{behind}", &text[..at]);
+        }
+    }
+    [
+        ("invalid type: ", ""),
+        ("invalid value: ", ""),
+        ("invalid length 0", "an empty list"),
+        ("expected i64", "expected a whole number"),
+        ("expected u64", "expected a whole number, not below 0"),
+        ("expected u32", "expected a whole number, not below 0"),
+        ("expected u16", "expected a whole number, not below 0"),
+        ("expected a sequence", "expected a list"),
+        ("expected a map", "expected an object"),
+        ("expected a boolean", "expected true or false"),
+        ("map, ", "an object, "),
+        ("sequence, ", "a list, "),
+    ]
+    .into_iter()
+    .fold(text, |text, (from, to)| text.replace(from, to))
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;

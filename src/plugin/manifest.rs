@@ -411,7 +411,7 @@ impl Reader<'_> {
             Err(error) => error,
         };
         let steps = steps_to(error.path());
-        let message = format!("`{}`: {}", shown(&steps), plain_words(&error.inner().to_string()));
+        let message = format!("`{}`: {}", shown(&steps), json::plain_words(&error.inner().to_string()));
         self.error(&steps, message, "");
         None
     }
@@ -660,27 +660,4 @@ fn is_id(word: &str) -> bool {
 fn brief(value: &Value) -> String {
     let text = value.to_string();
     if text.chars().count() <= 80 { text } else { text.chars().take(79).chain(['…']).collect() }
-}
-
-/// The deserialiser's words without those of the language it is written in.
-fn plain_words(message: &str) -> String {
-    [
-        ("invalid type: ", ""),
-        ("invalid value: ", ""),
-        ("expected i64", "expected a whole number"),
-        ("expected u64", "expected a whole number, not below 0"),
-        ("expected a sequence", "expected a list"),
-        ("expected a map", "expected an object"),
-        ("expected struct Shape", "expected an object"),
-        ("expected struct CapabilitiesShape", "expected an object"),
-        ("expected struct ScopeShape", "expected an object"),
-        ("expected struct Limits", "expected an object"),
-        ("expected struct Field", "expected an object"),
-        ("expected struct Confirm", "expected an object"),
-        ("expected a boolean", "expected true or false"),
-        ("map, ", "an object, "),
-        ("sequence, ", "a list, "),
-    ]
-    .into_iter()
-    .fold(message.to_owned(), |text, (from, to)| text.replace(from, to))
 }

@@ -297,7 +297,7 @@ fn bare_message(fault: &EvalAltResult) -> String {
 }
 
 fn without_place(text: &str) -> String {
-    syntax::lowered(text.rsplit_once(" (line ").map_or(text, |(message, _)| message))
+    value::plain_types(&syntax::lowered(text.rsplit_once(" (line ").map_or(text, |(message, _)| message)))
 }
 
 fn is_constant_below(name: &str, ctx: &Ctx) -> bool {
@@ -335,7 +335,7 @@ fn thrown(value: &Dynamic) -> Error {
 fn function_not_found(signature: &str) -> Error {
     // `module::name (types)`: the types tell which overload was missed.
     let name = signature.split(" (").next().unwrap_or(signature).trim();
-    let error = Error::internal(format!("no function {signature}"));
+    let error = Error::internal(format!("no function {}", value::plain_types(signature)));
     if name.contains("::") {
         error.hint(format!("see `lapidary docs` for what `{name}` takes"))
     } else {

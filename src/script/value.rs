@@ -206,6 +206,48 @@ pub fn type_name(value: &Dynamic) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
+/// `text` of the language with the types of the host as scripts know them: some of its messages show where a type lives.
+#[must_use]
+pub fn plain_types(text: &str) -> String {
+    const ROOMS: [&str; 6] = ["lapidary::", "alloc::", "std::", "core::", "rhai::", "hashbrown::"];
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = ROOMS.iter().filter_map(|room| rest.find(room)).min() {
+        let (before, path) = rest.split_at(at);
+        out.push_str(before);
+        let end = path.find(|c| !is_name(c) && c != ':').unwrap_or(path.len());
+        let (path, mut behind) = path.split_at(end);
+        let within = out.ends_with(is_name) || out.ends_with("::");
+        if within {
+            // The end of a longer name, which is a script's own.
+            out.push_str(path);
+            rest = behind;
+            continue;
+        }
+        if behind.starts_with('<') {
+            let mut depth = 0;
+            let close = behind.find(|c| {
+                depth += match c {
+                    '<' => 1,
+                    '>' => -1,
+                    _ => 0,
+                };
+                depth == 0
+            });
+            behind = close.map_or("", |close| &behind[close + 1..]);
+        }
+        out.push_str(match path.rsplit("::").next().unwrap_or(path) {
+            "Arc" | "Rc" | "RwLock" | "Dynamic" => "a shared value",
+            "String" | "ImmutableString" | "str" => "string",
+            "Vec" => "array",
+            "BTreeMap" | "HashMap" => "map",
+            name => name,
+        });
+        rest = behind;
+    }
+    out + rest
+}
+
 /// Whether a value nests deeper than `most`, what closures captured included: such a value must not outlive its call,
 /// because dropping it takes as much stack.
 #[must_use]
@@ -388,5 +430,26 @@ mod tests {
             .with_fallbacks(vec![Fallback { tool: "web_search".into(), when: "public".into() }]);
         let map = error_to_dynamic(&e).cast::<Map>();
         assert_eq!(error_from_map(&map).unwrap(), e);
+    }
+
+    #[test]
+    fn messages_of_the_language_name_types_as_scripts_know_them() {
+        for (said, want) in [
+            (
+                "data type incorrect: lapidary::service::secret::Secret (expecting string)",
+                "data type incorrect: Secret (expecting string)",
+            ),
+            (
+                "f (alloc::sync::Arc<std::sync::poison::rwlock::RwLock<rhai::types::dynamic::Dynamic>>, i64)",
+                "f (a shared value, i64)",
+            ),
+            ("alloc::vec::Vec<alloc::string::String>", "array"),
+            ("f (&mut lapidary::host::net::Response, alloc::string::String)", "f (&mut Response, string)"),
+            ("no function net::get (i64), my_std::x and `std`", "no function net::get (i64), my_std::x and `std`"),
+            ("core::option::Option<", "Option"),
+            ("", ""),
+        ] {
+            assert_eq!(plain_types(said), want);
+        }
     }
 }

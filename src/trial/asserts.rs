@@ -169,7 +169,7 @@ fn shown(of: &Dynamic) -> String {
     let text = match value::to_json(of) {
         Ok(Value::Null) => "()".to_owned(),
         Ok(json) => json.to_string(),
-        Err(_) => format!("{of} ({})", of.type_name()),
+        Err(_) => format!("{of} ({})", value::type_name(of)),
     };
     super::world::clip(&text, SHOWN)
 }

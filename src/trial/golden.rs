@@ -107,8 +107,8 @@ impl Seen {
                     .hint(again(beside)),
             ]
         })?;
-        let golden: Page =
-            serde_path_to_error::deserialize(value).map_err(|e| unusable(format!("`{}`: {}", e.path(), e.inner())))?;
+        let golden: Page = serde_path_to_error::deserialize(value)
+            .map_err(|e| unusable(format!("`{}`: {}", e.path(), json::plain_words(&e.inner().to_string()))))?;
         if golden.format != FORMAT {
             return Err(unusable(format!("it is of format {}, and this program reads format {FORMAT}", golden.format)));
         }

@@ -453,6 +453,34 @@ fn a_plugin_is_not_told_what_it_may_not_ask_for_and_nothing_is_taken_from_one_wi
 }
 
 #[test]
+fn failures_name_types_as_scripts_know_them() {
+    let kept = all();
+    for (row, want) in [
+        ("let m = #{}; m[s] = 1; m", "Secret"),
+        ("parse_int(s)", "Secret"),
+        ("[s, \"b\"].sort()", "Secret"),
+        ("[s, s].sort()", "Secret"),
+        ("[1, 2].sort(|a, b| s)", "Secret"),
+        ("Fn(s)", "Secret"),
+        ("s.nothing", "Secret"),
+        ("s[0]", "Secret"),
+        ("let f = || s; let g = || f.call(); Fn(s)", ""),
+        ("for x in s { }", ""),
+        ("let a = 1; a.x = s; a", ""),
+        ("if s { 1 }", ""),
+        ("s()", ""),
+    ] {
+        kept.load("[\"USE_SECRETS\", \"EXTERNAL_HTTP\"]", &format!("let s = credentials::get(\"key\"); {row}"));
+        let outcome = kept.world.host.call_now(Call::new("probe", serde_json::Map::new(), Who::owner("test")));
+        let all = told(&outcome);
+        assert!(!outcome.ok && all.contains(want), "{row}: {all}");
+        for room in ["lapidary::", "alloc::", "std::", "rhai::", "core::"] {
+            assert!(!all.contains(room), "{row}: {all}");
+        }
+    }
+}
+
+#[test]
 fn a_file_that_others_may_read_gives_nothing_and_its_place_is_not_told() {
     let kept = all();
     #[cfg(unix)]

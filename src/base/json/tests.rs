@@ -222,3 +222,17 @@ fn of_other_programs_a_number_that_nothing_holds_is_the_text_of_its_digits() {
         assert!(parse_foreign(wrong).is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn what_does_not_fit_a_shape_is_told_without_names_of_this_program() {
+    for (said, want) in [
+        ("invalid type: sequence, expected struct Page", "a list, expected an object"),
+        ("invalid length 0, expected struct Page with 2 elements", "an empty list, expected an object"),
+        ("invalid length 1, expected struct Page with 2 elements", "invalid length 1, expected an object"),
+        ("invalid type: map, expected u16", "an object, expected a whole number, not below 0"),
+        ("invalid type: integer `1`, expected a boolean", "integer `1`, expected true or false"),
+        ("missing field `request`", "missing field `request`"),
+    ] {
+        assert_eq!(plain_words(said), want);
+    }
+}

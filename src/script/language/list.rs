@@ -2,7 +2,7 @@
 
 use super::super::control;
 use super::super::ctx::{OrRaise, Res, raise};
-use super::super::value;
+use super::super::value::{self, type_name};
 use super::{DEEPEST, len_of, pure};
 use crate::base::error::{Error, Kind};
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext};
@@ -187,7 +187,7 @@ fn sorting(engine: &mut Engine) {
 fn sort_plain(call: &NativeCallContext, list: &mut Array, first: Ordering) -> Res<()> {
     let Some(kind) = list.first().map(Dynamic::type_id) else { return Ok(()) };
     if let Some(other) = list.iter().find(|item| item.type_id() != kind) {
-        let (a, b) = (list[0].type_name(), other.type_name());
+        let (a, b) = (type_name(&list[0]), type_name(other));
         let error = Error::invalid(format!("values of different types cannot be sorted: {a} and {b}"));
         return Err(raise(call, &error.hint("say how: list.sort(|a, b| ..)")));
     }
@@ -208,7 +208,7 @@ fn sort_plain(call: &NativeCallContext, list: &mut Array, first: Ordering) -> Re
         } else if a.is_unit() {
             Ordering::Equal
         } else {
-            let error = Error::invalid(format!("values of type {} cannot be sorted", a.type_name()));
+            let error = Error::invalid(format!("values of type {} cannot be sorted", type_name(a)));
             return Err(raise(call, &error.hint("say how: list.sort(|a, b| ..)")));
         };
         Ok(if first == Ordering::Less { order } else { order.reverse() })
@@ -228,7 +228,7 @@ fn sort_by(call: &NativeCallContext, list: &mut Array, by: &FnPtr) -> Res<()> {
         if let Ok(n) = said.as_float() {
             return Ok(n.partial_cmp(&0.0).unwrap_or(Ordering::Equal));
         }
-        let error = Error::invalid(format!("the function that sorts returned {}", said.type_name()));
+        let error = Error::invalid(format!("the function that sorts returned {}", type_name(&said)));
         Err(raise(call, &error.hint("return a number below, at or above zero, or true where a stands before b")))
     })
 }

@@ -157,7 +157,7 @@ fn named(call: &NativeCallContext, value: &Dynamic) -> String {
     call.call_native_fn_raw("to_debug", true, &mut [&mut value.clone()])
         .ok()
         .and_then(|said| said.into_immutable_string().ok())
-        .map_or_else(|| value.type_name().to_owned(), |said| said.to_string())
+        .map_or_else(|| type_name(value).to_owned(), |said| said.to_string())
 }
 
 #[cfg(test)]

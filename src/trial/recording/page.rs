@@ -212,7 +212,7 @@ pub fn read(bytes: &[u8], beside: &Beside) -> Result<Vec<Exchange>, Diagnostic> 
     }
     let page: Page = serde_path_to_error::deserialize(top).map_err(|e| {
         let steps = steps_to(e.path());
-        placed(&steps, e.inner().to_string())
+        placed(&steps, json::plain_words(&e.inner().to_string()))
     })?;
     let mut out = Vec::with_capacity(page.exchanges.len());
     for (index, entry) in page.exchanges.into_iter().enumerate() {
