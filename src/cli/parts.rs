@@ -2,8 +2,9 @@
 
 use crate::base::error::{Result, io};
 use crate::base::file;
+use crate::service::attachments::one_line;
 use crate::service::markers::Part;
-use crate::service::picture::{self, Image};
+use crate::service::picture::{self, Image, View};
 use crate::tool::dispatch::Outcome;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
             Part::Gallery(gallery) => {
                 out.push(format!("gallery {}", gallery.title).trim_end().to_owned());
                 for (at, tile) in gallery.items.iter().enumerate() {
-                    let place = tile.handle.as_deref().or(tile.thumb.as_deref()).unwrap_or_default();
+                    let place = tile.place().unwrap_or("(no picture)");
                     let line = format!("  {}. {}  {place}", at + 1, tile.title);
                     out.push(line.trim_end().to_owned());
                 }
@@ -34,7 +35,11 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
 fn picture_line(image: &Image) -> String {
     let handle = image.id.as_deref().unwrap_or("(not kept)");
     let size = if image.width > 0 { format!("{} x {}, ", image.width, image.height) } else { String::new() };
-    let only = if image.display_only { ", for you alone" } else { "" };
+    let only = match &image.view {
+        _ if image.display_only => ", for you alone".to_owned(),
+        View::Unseen(why) => format!(", not shown to a model: {}", one_line(why, 200)),
+        View::Same | View::Copy { .. } => String::new(),
+    };
     format!("picture {handle}  {}, {size}{} bytes{only}", image.media_type, image.data.len())
 }
 
@@ -43,13 +48,19 @@ pub(super) fn insert(value: &mut Map<String, Value>, outcome: &Outcome) {
     let (mut images, mut files, mut galleries) = (Vec::new(), Vec::new(), Vec::new());
     for part in &outcome.parts {
         match part {
-            Part::Image(image) => images.push(json!({
-                "id": image.id,
-                "media_type": image.media_type,
-                "width": image.width,
-                "height": image.height,
-                "display_only": image.display_only,
-            })),
+            Part::Image(image) => {
+                let mut one = json!({
+                    "id": image.id,
+                    "media_type": image.media_type,
+                    "width": image.width,
+                    "height": image.height,
+                    "display_only": image.display_only,
+                });
+                if let View::Unseen(why) = &image.view {
+                    one["unseen"] = why.as_str().into();
+                }
+                images.push(one);
+            }
             Part::Gallery(gallery) => galleries.push(json!(gallery)),
             Part::Files(row) => files
                 .extend(row.items.iter().map(|item| json!({ "title": row.title, "name": item.name, "url": item.url }))),

@@ -5,8 +5,11 @@ use crate::base::error::{Error, Result};
 use crate::script::control;
 use crate::script::value::type_name;
 use rhai::{Array, Blob, Dynamic, ImmutableString, Map};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
+/// The end of bounds that have none.
+pub const ANY: usize = usize::MAX >> 1;
 /// The longest span that a script may ask for: a year.
 const MAX_SECONDS: f64 = 366.0 * 86_400.0;
 
@@ -153,15 +156,19 @@ impl Options {
         self.typed(key, "text", |value| value.read_lock::<ImmutableString>().map(|text| text.clone()))
     }
 
-    /// An integer from 0 to `most`.
+    /// An integer within `bounds`; an end beyond what memory can hold is none that anybody is told of.
     ///
     /// # Errors
     /// As [`Options::flag`], and outside these bounds.
-    pub fn count(&self, key: &str, most: usize) -> Result<Option<usize>> {
+    pub fn count(&self, key: &str, bounds: RangeInclusive<usize>) -> Result<Option<usize>> {
         let Some(given) = self.typed(key, "an integer", |value| value.as_int().ok())? else { return Ok(None) };
         match usize::try_from(given) {
-            Ok(count) if count <= most => Ok(Some(count)),
-            _ => Err(Error::invalid(format!("`{key}` is {given}, and must be from 0 to {most}"))),
+            Ok(count) if bounds.contains(&count) => Ok(Some(count)),
+            _ => {
+                let (least, most) = bounds.into_inner();
+                let fits = if most >= ANY { format!("at least {least}") } else { format!("from {least} to {most}") };
+                Err(Error::invalid(format!("`{key}` is {given}, and must be {fits}")))
+            }
         }
     }
 
@@ -171,6 +178,19 @@ impl Options {
     /// As [`Options::flag`], for a negative span, and above a year.
     pub fn seconds(&self, key: &str) -> Result<Option<Duration>> {
         self.value(key).map(|value| seconds(value, key)).transpose()
+    }
+
+    /// How long something may take: as [`Options::seconds`], and more than nothing.
+    ///
+    /// # Errors
+    /// As [`Options::seconds`], and for less than a millisecond.
+    pub fn limit(&self, key: &str) -> Result<Option<Duration>> {
+        match self.seconds(key)? {
+            Some(span) if span < Duration::from_millis(1) => {
+                Err(Error::invalid(format!("`{key}` is {}, and must be at least 0.001 seconds", span.as_secs_f64())))
+            }
+            span => Ok(span),
+        }
     }
 }
 
@@ -237,14 +257,15 @@ mod tests {
         .unwrap();
         assert_eq!(options.seconds("a").unwrap(), Some(Duration::from_secs(2)));
         assert_eq!(options.seconds("b").unwrap(), Some(Duration::from_millis(2500)));
-        assert_eq!(options.count("a", 2).unwrap(), Some(2));
+        assert_eq!(options.count("a", 0..=2).unwrap(), Some(2));
         assert_eq!(options.text("c").unwrap().unwrap(), "x");
         assert_eq!(options.text("d").unwrap(), None);
         assert_eq!(options.flag("e").unwrap(), Some(true));
         assert_eq!(options.flag("absent").unwrap(), None);
         for wrong in [
-            options.count("a", 1).map(drop),
-            options.count("b", 9).map(drop),
+            options.count("a", 0..=1).map(drop),
+            options.count("a", 3..=9).map(drop),
+            options.count("b", 0..=9).map(drop),
             options.seconds("c").map(drop),
             options.seconds("f").map(drop),
             options.flag("a").map(drop),
@@ -252,6 +273,23 @@ mod tests {
         ] {
             assert_eq!(wrong.unwrap_err().kind(), Kind::InvalidArguments);
         }
+    }
+
+    #[test]
+    fn a_refused_number_tells_the_bounds_that_hold_for_every_number() {
+        let given = |value: Dynamic| Options::read(map(vec![("n", value)]), &["n"]).unwrap();
+        let rows = [
+            (given((-1_i64).into()).count("n", 16..=2048).map(drop), "`n` is -1, and must be from 16 to 2048"),
+            (given(0.into()).count("n", 16..=2048).map(drop), "`n` is 0, and must be from 16 to 2048"),
+            (given(4096.into()).count("n", 16..=2048).map(drop), "`n` is 4096, and must be from 16 to 2048"),
+            (given((-1_i64).into()).count("n", 0..=ANY).map(drop), "`n` is -1, and must be at least 0"),
+            (given(0.into()).limit("n").map(drop), "`n` is 0, and must be at least 0.001 seconds"),
+            (given(0.000_01.into()).limit("n").map(drop), "`n` is 0.00001, and must be at least 0.001 seconds"),
+        ];
+        for (refused, told) in rows {
+            assert_eq!(refused.unwrap_err().message(), told);
+        }
+        assert_eq!(given(0.001.into()).limit("n").unwrap(), Some(Duration::from_millis(1)));
     }
 
     #[test]

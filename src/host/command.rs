@@ -82,7 +82,7 @@ fn order(ctx: &Ctx, program: &str, arguments: &Array, opts: Map) -> Result<Order
         })
     });
     let memory = usize::try_from(ctx.control.budget().memory).unwrap_or(usize::MAX);
-    let max_bytes = options.count("max_bytes", memory / 4)?.unwrap_or(DEFAULT_MAX_BYTES.min(memory / 4));
+    let max_bytes = options.count("max_bytes", 0..=memory / 4)?.unwrap_or(DEFAULT_MAX_BYTES.min(memory / 4));
     let paths = &ctx.services.paths;
     let belt = ctx.services.net.belt(&ctx.plugin.direct.all());
     if let Some(password) = &belt.password {
@@ -95,7 +95,7 @@ fn order(ctx: &Ctx, program: &str, arguments: &Array, opts: Map) -> Result<Order
         variables,
         folder: paths.files_dir(&ctx.plugin.name),
         root: paths.root().to_path_buf(),
-        timeout: options.seconds("timeout")?,
+        timeout: options.limit("timeout")?,
         network: belt.variables,
         max_bytes,
     })

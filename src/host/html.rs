@@ -59,7 +59,7 @@ fn element(element: Element) -> Dynamic {
 #[rhai::plugin::export_module]
 mod api {
     use super::{article as shown, element, link, room};
-    use crate::host::argument::Options;
+    use crate::host::argument::{ANY, Options};
     use crate::script::control;
     use crate::script::ctx::{OrRaise, Res};
     use crate::service::{html, text};
@@ -86,7 +86,7 @@ mod api {
     #[rhai_fn(return_raw, name = "to_markdown")]
     pub fn to_markdown_with(call: NativeCallContext, html: &str, opts: Map) -> Res<String> {
         let options = Options::read(opts, &["max_chars", "base"]).or_raise(&call)?;
-        let most = options.count("max_chars", usize::MAX >> 1).or_raise(&call)?;
+        let most = options.count("max_chars", 0..=ANY).or_raise(&call)?;
         let markdown = match options.text("base").or_raise(&call)? {
             // The page is parsed twice.
             Some(base) => room(html).and_then(|()| room(html)).and_then(|()| html::to_markdown_from(html, &base)),

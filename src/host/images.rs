@@ -60,7 +60,7 @@ fn sheet(ctx: &Ctx, blobs: &[&Dynamic], cell: u32) -> Result<Blob> {
 
 fn contact_sheet(ctx: &Ctx, blobs: &Array, opts: Map) -> Result<Blob> {
     let options = Options::read(opts, &["cell"])?;
-    let cell = within("cell", options.count("cell", 2048)?, CELL, 16)?;
+    let cell = pixels(&options, "cell", 2048, CELL)?;
     if let Some(other) = blobs.iter().find(|value| !value.is_blob()) {
         return Err(unfit("an entry", "a blob", other));
     }
@@ -70,19 +70,15 @@ fn contact_sheet(ctx: &Ctx, blobs: &Array, opts: Map) -> Result<Blob> {
 /// Pixels of a cell of a contact sheet, where nothing is said.
 const CELL: u32 = 400;
 
-fn within(name: &str, given: Option<usize>, default: u32, least: u32) -> Result<u32> {
-    let given = given.and_then(|given| u32::try_from(given).ok()).unwrap_or(default);
-    if given < least {
-        return Err(Error::invalid(format!("`{name}` is {given}, and must be at least {least}")));
-    }
-    Ok(given)
+/// Pixels of a side, from 16 to `most`.
+fn pixels(options: &Options, name: &str, most: usize, default: u32) -> Result<u32> {
+    Ok(options.count(name, 16..=most)?.and_then(|given| u32::try_from(given).ok()).unwrap_or(default))
 }
 
 fn for_chat(ctx: &Ctx, picture: &Dynamic, opts: Map) -> Result<Blob> {
     let options = Options::read(opts, &["max_px", "quality"])?;
-    let max_px = within("max_px", options.count("max_px", 8192)?, 1536, 16)?;
-    let quality = within("quality", options.count("quality", 100)?, 88, 1)?;
-    let quality = u8::try_from(quality).unwrap_or(100);
+    let max_px = pixels(&options, "max_px", 8192, 1536)?;
+    let quality = options.count("quality", 1..=100)?.and_then(|given| u8::try_from(given).ok()).unwrap_or(88);
     with_data(picture, "`picture`", |data| images::for_chat(data, max_px, quality, &check(ctx)))
 }
 
@@ -204,11 +200,14 @@ fn tile(map: &Map) -> Result<Tile> {
     })
 }
 
-/// The marker line of tiles; empty where there are none.
-fn mint(ctx: &Ctx, title: &str, tiles: Vec<Tile>) -> Result<String> {
+/// The marker line of tiles, empty where there are none, and how many of them show a picture.
+fn mint(ctx: &Ctx, title: &str, tiles: Vec<Tile>) -> Result<(String, usize)> {
     match gallery::row(&ctx.plugin.name, &ctx.services.proxy, title, tiles)? {
-        Some(gallery) => ctx.mint.gallery(gallery),
-        None => Ok(String::new()),
+        Some(gallery) => {
+            let seen = gallery.items.iter().filter(|tile| tile.place().is_some()).count();
+            Ok((ctx.mint.gallery(gallery)?, seen))
+        }
+        None => Ok((String::new(), 0)),
     }
 }
 
@@ -224,13 +223,13 @@ fn gallery_marker(ctx: &Ctx, title: &str, items: &Array) -> Result<String> {
             None => Err(unfit("an item", "a map or an address", item)),
         }
     });
-    mint(ctx, title, tiles.collect::<Result<_>>()?)
+    Ok(mint(ctx, title, tiles.collect::<Result<_>>()?)?.0)
 }
 
 /// The marker line of a builder's tiles.
 fn marker_of(ctx: &Ctx, builder: &GalleryBuilder) -> Result<String> {
     let tiles = builder.entries.iter().filter_map(|entry| entry.read_lock::<Map>().map(|map| tile(&map)));
-    mint(ctx, &builder.title, tiles.collect::<Result<_>>()?)
+    Ok(mint(ctx, &builder.title, tiles.collect::<Result<_>>()?)?.0)
 }
 
 /// Keeps the pictures of the entries, makes their marker, and what the model sees of them.
@@ -262,19 +261,32 @@ fn assemble(ctx: &Ctx, title: &str, mut entries: Array, view: bool) -> Result<Ma
         map.insert("handle".into(), handle.map_or(Dynamic::UNIT, Into::into));
         tiles.push(tile(&map)?);
     }
-    let marker = mint(ctx, title, tiles)?;
+    let (marker, seen) = mint(ctx, title, tiles)?;
     let images = if view { view_of(ctx, &entries)? } else { Array::new() };
-    let note = match images.len() {
-        _ if marker.is_empty() => "",
-        0 => "(The user sees these pictures as numbered tiles, in this order.)\n",
-        _ if entries.len() == 1 => "(The user sees this picture too.)\n",
-        _ => "(The picture shows them with their numbers; the user sees them as numbered tiles.)\n",
-    };
+    let note = told(images.len(), entries.len(), seen);
     let mut out = Map::new();
     out.insert("images".into(), images.into());
     out.insert("tail".into(), format!("{note}{marker}").into());
     out.insert("entries".into(), entries.into());
     Ok(out)
+}
+
+/// What the model is told about what the person sees: `seen` of `all` tiles show a picture, and so do `images` beside them.
+fn told(images: usize, all: usize, seen: usize) -> String {
+    let order = match (images, seen) {
+        _ if all == 0 => return String::new(),
+        (0, 0) => "The user sees their titles as numbered tiles, without pictures",
+        (0, _) => "The user sees these pictures as numbered tiles, in this order",
+        _ if all == 1 => "The user sees this picture too",
+        (_, 0) => "The picture shows them with their numbers, and the user sees it too",
+        _ => "The picture shows them with their numbers; the user sees them as numbered tiles",
+    };
+    let bare = match all - seen {
+        n if n == 0 || seen == 0 || all == 1 => String::new(),
+        1 => ", 1 of them without a picture".to_owned(),
+        n => format!(", {n} of them without a picture"),
+    };
+    format!("({order}{bare}.)\n")
 }
 
 /// One picture, or one sheet of many.
@@ -292,6 +304,35 @@ fn view_of(ctx: &Ctx, entries: &Array) -> Result<Array> {
             Ok(vec![Dynamic::from_blob(data.to_vec())])
         }),
         many => Ok(vec![Dynamic::from_blob(sheet(ctx, many, CELL)?)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_is_told_what_the_person_sees_and_nothing_else() {
+        let rows = [
+            ((0, 0, 0), ""),
+            ((0, 3, 3), "(The user sees these pictures as numbered tiles, in this order.)\n"),
+            ((0, 3, 0), "(The user sees their titles as numbered tiles, without pictures.)\n"),
+            (
+                (0, 3, 2),
+                "(The user sees these pictures as numbered tiles, in this order, 1 of them without a picture.)\n",
+            ),
+            ((1, 1, 1), "(The user sees this picture too.)\n"),
+            ((1, 1, 0), "(The user sees this picture too.)\n"),
+            ((1, 4, 0), "(The picture shows them with their numbers, and the user sees it too.)\n"),
+            (
+                (1, 4, 2),
+                "(The picture shows them with their numbers; the user sees them as numbered tiles, 2 of them without a picture.)\n",
+            ),
+            ((1, 4, 4), "(The picture shows them with their numbers; the user sees them as numbered tiles.)\n"),
+        ];
+        for ((images, all, seen), expected) in rows {
+            assert_eq!(told(images, all, seen), expected);
+        }
     }
 }
 
@@ -393,7 +434,7 @@ mod api {
     /// EXTERNAL_HTTP for its host; 15 s, 20 MiB), a file of a granted folder (`root:<name>/path`), or one in the plugin's own
     /// folder.
     ///
-    /// Throws `not_found` for a handle that this chat does not have, `bad_image` for what is no picture, `permission_denied`
+    /// Throws `not_found` for a handle that this chat does not have and for a file that is not there, `bad_image` for what is no picture, `permission_denied`
     /// for a file anywhere else, whether or not it exists, `invalid_arguments` for what names no picture.
     ///
     /// ```rhai
@@ -449,7 +490,7 @@ mod api {
     /// (a tile for a picture that is not kept), `show` (what the model sees in place of `raw`), `stash` (false: do not keep it).
     /// Gives a map: `images` for `images::result`, empty where `view` is false; `tail`, to be appended to the text on a line of
     /// its own; `entries` with `handle` set in each, `()` where the picture was not kept. A tile loads nothing from another
-    /// host: addresses of the web go through this host's proxy, and others are left out.
+    /// host: addresses of the internet go through this host's proxy, and others, also those of the local network, are left out.
     ///
     /// Throws `too_large` for more than 100 entries, `invalid_arguments` for an entry with an unknown key.
     ///
@@ -536,7 +577,8 @@ mod api {
     /// The path on this host under which a page shows the picture at a web address: the host fetches it, and no page loads
     /// anything from another host.
     ///
-    /// Throws `invalid_arguments` for anything but a whole `http` or `https` address.
+    /// Throws `invalid_arguments` for anything but a whole `http` or `https` address, `permission_denied` for one of the local
+    /// network, which is never proxied.
     ///
     /// ```rhai
     /// let path = images::proxied("https://example.org/cat.png");

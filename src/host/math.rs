@@ -1,6 +1,6 @@
 //! `math::`: exact arithmetic and units. The arithmetic is `service::math`'s.
 
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::host::argument;
 use crate::script::control::Stop;
 use crate::script::ctx::Ctx;
@@ -27,11 +27,8 @@ fn described(result: Evaluated) -> Map {
 fn options(opts: Map) -> Result<Options> {
     let given = argument::Options::read(opts, &["precision", "rational"])?;
     let mut options = Options::default();
-    if let Some(digits) = given.count("precision", 100)? {
-        options.precision = u8::try_from(digits)
-            .ok()
-            .filter(|n| *n > 0)
-            .ok_or_else(|| Error::invalid("`precision` is from 1 to 100"))?;
+    if let Some(digits) = given.count("precision", 1..=100)?.and_then(|n| u8::try_from(n).ok()) {
+        options.precision = digits;
     }
     if let Some(rational) = given.flag("rational")? {
         options.rational = rational;

@@ -20,9 +20,9 @@ fn text(bytes: &[u8], opts: Map) -> Result<Map> {
     let options = Options::read(opts, &["first", "pages", "max_chars"])?;
     let default = Wanted::default();
     let wanted = Wanted {
-        first: options.count("first", MAX_PAGES)?.unwrap_or(default.first),
-        pages: options.count("pages", MAX_PAGES)?.unwrap_or(default.pages),
-        bytes: options.count("max_chars", 8 << 20)?.unwrap_or(default.bytes),
+        first: options.count("first", 1..=MAX_PAGES)?.unwrap_or(default.first),
+        pages: options.count("pages", 0..=MAX_PAGES)?.unwrap_or(default.pages),
+        bytes: options.count("max_chars", 0..=8 << 20)?.unwrap_or(default.bytes),
     };
     Ok(shown(pdf::text(bytes, &wanted, &control::reserve)?))
 }

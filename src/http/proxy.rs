@@ -51,8 +51,8 @@ impl Pictures {
     /// The picture behind `?u=<address>&s=<signature>`.
     ///
     /// # Errors
-    /// `permission_denied` for an address that was not signed or is of the local network, `bad_image` for what is no picture,
-    /// `upstream_unavailable` for a server that has none, and what the network says.
+    /// `permission_denied` for an address that was not signed or is of the local network, `upstream_unavailable` for a server
+    /// that has no picture there, and what the network says.
     pub(super) async fn get(&self, host: &Host, query: &str) -> Result<Picture> {
         let services = host.services();
         let (u, s) = asked(query)?;
@@ -98,8 +98,7 @@ impl Rules for Internet {
     fn permit(&self, target: Target) -> Result<()> {
         match target.lane {
             Lane::Wan => Ok(()),
-            Lane::Lan => Err(Error::denied("pictures of the local network are not proxied")
-                .hint("fetch it in the tool and keep it with images::stash")),
+            Lane::Lan => Err(Error::denied("pictures of the local network are not proxied")),
         }
     }
 }
@@ -114,11 +113,13 @@ async fn fetch(services: &Arc<Services>, url: Url) -> Result<Picture> {
         request.headers.push(("accept".into(), "image/*".into()));
         client.send(request, &Internet).await
     }));
-    let answer = task.await?;
+    // What helps a script helps nobody who looks at a page.
+    let answer = task.await.map_err(|e| Error::new(e.kind(), e.message()))?;
     if answer.status != 200 {
         return Err(Error::new(Kind::UpstreamUnavailable, format!("the picture's server answered {}", answer.status)));
     }
-    let media_type = images::media_type(&answer.body)?;
+    let media_type = images::media_type(&answer.body)
+        .map_err(|_| Error::new(Kind::UpstreamUnavailable, "what the picture's server sent is no picture"))?;
     Ok(Picture { media_type, data: answer.body.into() })
 }
 

@@ -41,6 +41,14 @@ pub struct Tile {
     pub thumb: Option<String>,
 }
 
+impl Tile {
+    /// Where the picture of the tile is: its handle, or a path on this host.
+    #[must_use]
+    pub fn place(&self) -> Option<&str> {
+        self.handle.as_deref().or(self.thumb.as_deref()).or(self.full.as_deref())
+    }
+}
+
 /// A row of tiles as it may be shown; `None` where there are none.
 ///
 /// # Errors
@@ -75,14 +83,15 @@ fn checked(plugin: &str, signer: &Signer, tile: Tile) -> Result<Tile> {
 }
 
 /// The path on this host that shows what is at `url`: a route of the plugin and a signed address as they are, an address of the
-/// web through the proxy. What a page could not load safely is left out, for search results bring all kinds of things.
+/// internet through the proxy. What a page could not load, or not safely, is left out, for search results bring all kinds of
+/// things.
 fn local(plugin: &str, signer: &Signer, url: &str) -> Result<Option<String>> {
     if route_of(url) == Some(plugin) || signer.is_signed(url) {
         return Ok(Some(url.to_owned()));
     }
     match signer.sign(url) {
         Ok(path) => Ok(Some(path)),
-        Err(e) if e.kind() == Kind::InvalidArguments => Ok(None),
+        Err(e) if matches!(e.kind(), Kind::InvalidArguments | Kind::PermissionDenied) => Ok(None),
         Err(e) => Err(e),
     }
 }
@@ -121,6 +130,9 @@ mod tests {
             ("/api/proxy?u=https%3A%2F%2Fexample.org%2F&s=AAAA", None),
             ("/api/settings", None),
             ("//example.org/a.png", None),
+            ("http://localhost:8888/a.png", None),
+            ("http://192.168.1.1/a.png", None),
+            ("https://nas.local/a.png", None),
             ("javascript:alert(1)", None),
             ("data:image/png;base64,AAAA", None),
             ("file:///etc/passwd", None),

@@ -194,8 +194,12 @@ impl Shelf<'_> {
                 let folder = Folder::data(self.paths, plugin)?;
                 match folder.stat(path) {
                     Ok(Some(_)) => (folder, (*path).to_owned()),
+                    Ok(None) if is_path(path) => {
+                        let told = format!("there is no picture `{}` in the plugin's own folder", shown(path));
+                        return Err(Error::not_found(told).hint(FORMS));
+                    }
                     Ok(None) => {
-                        return Err(Error::invalid(format!("`{}` is no handle of a picture", shown(path))).hint(FORMS));
+                        return Err(Error::invalid(format!("`{}` names no picture", shown(path))).hint(FORMS));
                     }
                     Err(_) => return Err(outside()),
                 }
@@ -228,6 +232,13 @@ impl Shelf<'_> {
         }
         Err(outside())
     }
+}
+
+/// Whether a text is meant as a path: it has a folder, or a name with an ending.
+fn is_path(text: &str) -> bool {
+    let name = text.rsplit('/').next().unwrap_or(text);
+    let ending = name.rsplit_once('.').map_or("", |(stem, ending)| if stem.is_empty() { "" } else { ending });
+    text.contains('/') || ((1..=5).contains(&ending.len()) && ending.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
 /// A picture that came from the web: `kind` is the answer's content type, where it has one.

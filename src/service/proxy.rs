@@ -4,6 +4,7 @@
 use crate::base::error::{Error, Kind, Result, io};
 use crate::base::file;
 use crate::base::paths::Paths;
+use crate::net::lane::{self, Lane};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -34,10 +35,16 @@ impl Signer {
     /// The path on this host under which the picture at `url` is served.
     ///
     /// # Errors
-    /// `invalid_arguments` for what is no `http` or `https` address, names a user, or is longer than [`MAX_URL`]; what the
-    /// file system says of the key.
+    /// `invalid_arguments` for what is no `http` or `https` address, names a user, or is longer than [`MAX_URL`];
+    /// `permission_denied` for an address of the local network, which the proxy never fetches; what the file system says of the
+    /// key.
     pub fn sign(&self, url: &str) -> Result<String> {
-        let url = admit(url)?;
+        let text = url;
+        let url = admit(text)?;
+        if is_local(&url) {
+            return Err(Error::denied(format!("`{}` cannot be proxied: it is in the local network", shown(text)))
+                .hint("fetch it in the tool and keep it with images::stash"));
+        }
         let signature = URL_SAFE_NO_PAD.encode(self.mac(url.as_str())?.finalize().into_bytes());
         let address: String = byte_serialize(url.as_str().as_bytes()).collect();
         Ok(format!("{PATH}?u={address}&s={signature}"))
@@ -64,7 +71,7 @@ impl Signer {
         let (Some((u, address)), Some((s, signature)), None) = (pairs.next(), pairs.next(), pairs.next()) else {
             return false;
         };
-        u == "u" && s == "s" && self.verify(&address, &signature).is_ok()
+        u == "u" && s == "s" && self.verify(&address, &signature).is_ok_and(|url| !is_local(&url))
     }
 
     fn mac(&self, url: &str) -> Result<Hmac<sha2::Sha256>> {
@@ -84,11 +91,27 @@ impl Signer {
     }
 }
 
+/// The address of the web that a path of the proxy stands for, signed or not.
+#[must_use]
+pub fn address_of(path: &str) -> Option<String> {
+    let query = path.strip_prefix(PATH)?.strip_prefix('?')?;
+    url::form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "u").map(|(_, address)| address.into_owned())
+}
+
+/// Whether an address lies where the proxy never goes.
+fn is_local(url: &Url) -> bool {
+    lane::classify(url.host_str().unwrap_or_default()) == Lane::Lan
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(80).flat_map(char::escape_debug).collect()
+}
+
 /// An address as it is signed: in the one form that the parser writes.
 fn admit(text: &str) -> Result<Url> {
     let refuse = |why: &str| {
-        let shown: String = text.chars().take(80).flat_map(char::escape_debug).collect();
-        Error::invalid(format!("`{shown}` cannot be proxied: {why}")).hint("give the whole address: https://host/path")
+        Error::invalid(format!("`{}` cannot be proxied: {why}", shown(text)))
+            .hint("give the whole address: https://host/path")
     };
     if text.len() > MAX_URL {
         return Err(refuse("it is too long"));
@@ -150,13 +173,14 @@ mod tests {
     fn what_was_signed_is_served_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         let signer = signer(&dir);
-        for url in ["https://example.org/a b.png?x=1&y=ž#f", "http://printer.lan/x", "https://example.org"] {
+        for url in ["https://example.org/a b.png?x=1&y=ž#f", "http://8.8.8.8/x", "https://example.org"] {
             let path = signer.sign(url).unwrap();
             assert!(path.starts_with("/api/proxy?u=http") && path.is_ascii(), "{path}");
             assert!(!path.contains(['"', '<', '>', ' ']), "{path}");
             let (u, s) = query(&path);
             assert_eq!(signer.verify(&u, &s).unwrap(), Url::parse(url).unwrap());
             assert!(signer.is_signed(&path));
+            assert_eq!(address_of(&path), Some(u.clone()));
             for (u, s) in [
                 (format!("{u}x"), s.clone()),
                 (u.replace("http", "HTTP"), s.clone()),
@@ -192,6 +216,38 @@ mod tests {
             assert_eq!(e.kind(), Kind::InvalidArguments, "{bad}");
         }
         assert!(!Paths::at(dir.path()).proxy_key().exists(), "nothing is made before it is needed");
+    }
+
+    #[test]
+    fn what_the_proxy_never_fetches_is_not_signed_however_it_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let signer = signer(&dir);
+        for local in [
+            "http://localhost/a.png",
+            "http://LOCALHOST.:8080/a.png",
+            "http://127.0.0.1/a.png",
+            "http://127.1/a.png",
+            "http://0x7f.0.0.1/a.png",
+            "http://2130706433/a.png",
+            "http://10.0.0.7/a.png",
+            "http://192.168.1.1:81/a.png",
+            "http://169.254.169.254/latest",
+            "http://[::1]/a.png",
+            "http://[::ffff:10.0.0.1]/a.png",
+            "http://[fd00::1]/a.png",
+            "https://printer.lan/a.png",
+            "https://nas.local/a.png",
+            "http://router/a.png",
+        ] {
+            let e = signer.sign(local).unwrap_err();
+            assert_eq!(e.kind(), Kind::PermissionDenied, "{local}");
+            assert!(e.hint_text().is_some_and(|hint| hint.contains("images::stash")), "{e}");
+        }
+        assert!(!Paths::at(dir.path()).proxy_key().exists(), "nothing is made before it is needed");
+        // One that was signed before this was a rule.
+        let url = "http://printer.lan/a.png";
+        let signature = URL_SAFE_NO_PAD.encode(signer.mac(url).unwrap().finalize().into_bytes());
+        assert!(!signer.is_signed(&format!("{PATH}?u=http%3A%2F%2Fprinter.lan%2Fa.png&s={signature}")));
     }
 
     #[test]

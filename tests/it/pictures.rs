@@ -338,4 +338,13 @@ fn a_picture_that_cannot_be_decoded_is_kept_for_the_person_and_the_model_is_told
     assert!(images(&outcome)[0].id.is_some() && images(&outcome)[0].for_model().is_none());
     assert!(outcome.text.contains("(this picture cannot be shown to you: "), "{}", outcome.text);
     assert_eq!(outcome.for_person(), "Broken.");
+    let whole = "//! Broken.\n".to_owned()
+        + DOT
+        + "/// Show something. Use it in tests.\n/// @local\nfn broken() { let head = dot(); head.truncate(45); images::result(\"Broken.\", head) }\n";
+    let shell = Shell::new();
+    shell.write("user/tools/broken.rhai", whole);
+    let why = "the PNG is ";
+    shell.run(&["call", "broken"]).ends(0).says(&format!(" bytes, not shown to a model: {why}"));
+    let value = shell.run(&["call", "broken", "--json"]).ends(0).json();
+    assert!(value["images"][0]["unseen"].as_str().is_some_and(|told| told.starts_with(why)), "{value}");
 }

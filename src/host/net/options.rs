@@ -3,7 +3,7 @@
 
 use super::Bounds;
 use crate::base::error::{Error, Kind, Result};
-use crate::host::argument::{Options, pairs, scalar, unfit, with_bytes};
+use crate::host::argument::{ANY, Options, pairs, scalar, unfit, with_bytes};
 use crate::script::ctx::Ctx;
 use crate::script::{control, value};
 use crate::service::fetch::{self, Body, File, JarName, Outgoing, Profile, Request};
@@ -27,7 +27,7 @@ pub(super) fn read(ctx: &Ctx, bounds: &Bounds, opts: Map) -> Result<Outgoing> {
         headers.push(("authorization".to_owned(), parts.auth(auth)?));
     }
     let request = Request {
-        timeout: options.seconds("timeout")?.unwrap_or(fetch::DEFAULT_TIMEOUT),
+        timeout: options.limit("timeout")?.unwrap_or(fetch::DEFAULT_TIMEOUT),
         headers,
         params: parts.optional_pairs(&options, "params")?,
         body: parts.body(&options)?,
@@ -42,7 +42,7 @@ pub(super) fn read(ctx: &Ctx, bounds: &Bounds, opts: Map) -> Result<Outgoing> {
 
 fn max_bytes(ctx: &Ctx, options: &Options) -> Result<usize> {
     let memory = usize::try_from(ctx.control.budget().memory).unwrap_or(usize::MAX);
-    match options.count("max_bytes", usize::MAX >> 1)? {
+    match options.count("max_bytes", 0..=ANY)? {
         // Said before the budget is touched, which would end the call.
         Some(given) if given > memory => {
             Err(Error::new(Kind::Quota, format!("`max_bytes` is {given}, and this call may hold {memory} bytes"))
