@@ -6,6 +6,7 @@ mod door;
 mod list;
 mod parts;
 mod progress;
+mod resource;
 mod server;
 mod stdio;
 #[cfg(feature = "server")]

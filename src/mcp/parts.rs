@@ -1,8 +1,10 @@
 //! What stands beside the text of a result, as the protocol says it: pictures with who they are for, links to files.
 
+use super::resource::SCHEME;
 use crate::service::gallery::Gallery;
 use crate::service::markers::Part;
 use crate::service::picture::Image;
+use crate::service::proxy;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{Annotations, ContentBlock, ImageContent, Resource, Role, TextContent};
@@ -19,7 +21,7 @@ pub(super) fn content(parts: &[Part]) -> Vec<ContentBlock> {
             }
             Part::Files(files) => out.extend(files.items.iter().map(|item| {
                 // The path is this host's own: a client that has the host's HTTP address puts it before.
-                let mut link = Resource::new(format!("lapidary:{}", item.url), item.name.clone());
+                let mut link = Resource::new(format!("{SCHEME}{}", item.url), item.name.clone());
                 link.title = (!files.title.is_empty()).then(|| files.title.clone());
                 link.mime_type = media_type(&item.name).map(str::to_owned);
                 link.annotations = Some(for_person());
@@ -46,12 +48,22 @@ fn picture(image: &Image) -> Option<ContentBlock> {
 fn listed(gallery: &Gallery) -> String {
     let mut text = gallery.title.clone();
     for (at, tile) in gallery.items.iter().enumerate() {
-        let _ = write!(text, "\n{}. {}", at + 1, tile.title);
-        for more in [&tile.page, &tile.handle].into_iter().flatten() {
-            let _ = write!(text, " - {more}");
-        }
+        let _ = write!(text, "\n{}. ", at + 1);
+        // A path of this host says nothing to a person; what it stands for does.
+        let place = tile.place().map_or_else(|| "(no picture)".to_owned(), address);
+        let words = [tile.title.as_str(), tile.page.as_deref().unwrap_or_default(), &place];
+        let _ = write!(text, "{}", words.into_iter().filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" - "));
     }
     text.trim_start().to_owned()
+}
+
+/// Where a tile's picture is, for who has no page of this host: a handle as it is, an address of the web, a resource.
+fn address(place: &str) -> String {
+    match proxy::address_of(place) {
+        Some(address) => address,
+        None if place.starts_with('/') => format!("{SCHEME}{place}"),
+        None => place.to_owned(),
+    }
 }
 
 fn for_person() -> Annotations {
@@ -122,11 +134,27 @@ mod tests {
         let item = Item { url: "/api/plugin/songs/a.mp3".into(), name: "a.mp3".into() };
         let files = Part::Files(Files { title: "Songs".into(), items: vec![item] });
         let tile = Tile { title: "one".into(), page: Some("https://example.org/".into()), ..Tile::default() };
-        let gallery = Part::Gallery(Gallery { title: "Cats".into(), items: vec![tile.clone(), tile] });
+        let at = |place: &str| Some(place.to_owned());
+        let tiles = vec![
+            tile.clone(),
+            Tile { handle: at("img:0123456789ab.png"), ..tile },
+            Tile { thumb: at("/api/proxy?u=https%3A%2F%2Fexample.org%2Fa.png&s=x"), ..Tile::default() },
+            Tile { full: at("/api/plugin/songs/a.png"), title: "two".into(), ..Tile::default() },
+            Tile::default(),
+        ];
+        let gallery = Part::Gallery(Gallery { title: "Cats".into(), items: tiles });
         let made = sent(&[files, gallery]);
         assert_eq!(made[0]["uri"], "lapidary:/api/plugin/songs/a.mp3");
         assert_eq!((&made[0]["type"], &made[0]["mimeType"]), (&json!("resource_link"), &json!("audio/mpeg")));
-        assert_eq!(made[1]["text"], "Cats\n1. one - https://example.org/\n2. one - https://example.org/");
+        let lines = [
+            "Cats",
+            "1. one - https://example.org/ - (no picture)",
+            "2. one - https://example.org/ - img:0123456789ab.png",
+            "3. https://example.org/a.png",
+            "4. two - lapidary:/api/plugin/songs/a.png",
+            "5. (no picture)",
+        ];
+        assert_eq!(made[1]["text"], lines.join("\n"));
         for block in [&made[0], &made[1]] {
             assert_eq!(block["annotations"]["audience"], json!(["user"]));
         }

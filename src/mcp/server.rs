@@ -4,6 +4,7 @@ use super::door::Door;
 use super::list::{self, Rendered};
 use super::parts;
 use super::progress::Progress;
+use super::resource;
 use crate::app::Host;
 use crate::base::error::Kind;
 use crate::script::ctx::{NoSink, Sink};
@@ -12,19 +13,16 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
     ErrorData, Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListToolsResult, MetaObject,
     PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    ReadResourceResult, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Most characters of a long result that are read at once.
-const PIECE: usize = 190_000;
 /// Longest name of a client that is kept.
 const CALLER: usize = 64;
 /// How often a session that hears nothing looks whether its client is still there.
@@ -313,27 +311,28 @@ impl ServerHandler for Session {
         Ok(ListToolsResult::with_all_items(Vec::new()))
     }
 
-    /// The rest of a long result, under the handle that its text names; `?from=N` begins at the character N.
+    /// The rest of a long result, or a file that a tool gave the person.
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let (handle, from) = request.uri.split_once("?from=").unwrap_or((&request.uri, "0"));
-        let from = from
-            .parse()
-            .map_err(|_| ErrorData::invalid_params("`from` must be the number of a character, from 0 on", None))?;
-        let part = self
-            .host()
-            .dispatcher()
-            .handles()
-            .read(handle, from, PIECE)
-            .map_err(|e| ErrorData::resource_not_found(e.to_string(), None))?;
-        let mut text = part.text;
-        if let Some(next) = part.next {
-            let _ = write!(text, "\n\n[Of {} characters; the next begin at {handle}?from={next}]", part.total);
-        }
-        Ok(ReadResourceResult::new(vec![ResourceContents::text(text, request.uri)]).into())
+        let contents = match resource::route(&request.uri) {
+            None => resource::rest(&self.door, &request.uri)?,
+            Some(path) => {
+                let _running = self.door.enter();
+                // Whoever asks no more ends the handler's call.
+                let stop = StopOnDrop(Arc::default());
+                let answer = resource::answer(&self.door, &request.uri, path, self.who(&context), stop.0.clone());
+                tokio::select! {
+                    answer = answer => answer?,
+                    () = context.ct.cancelled() => {
+                        return Err(ErrorData::invalid_params(format!("`{}` is not asked for any more", request.uri), None));
+                    }
+                }
+            }
+        };
+        Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

@@ -12,6 +12,9 @@ pub const MAX_ONE: usize = 8 << 20;
 /// Most bytes of all texts; the least recently used go first.
 pub const MAX_ALL: usize = 32 << 20;
 
+/// Most characters of a handle that an error tells.
+const SHOWN: usize = 2_000;
+
 /// Texts by handle. Cheap when empty.
 #[derive(Debug, Default)]
 pub struct Handles(Mutex<Shelf>);
@@ -78,7 +81,8 @@ impl Handles {
             })
         };
         let Some(text) = text else {
-            let shown: String = handle.chars().take(40).flat_map(char::escape_debug).collect();
+            // An address of another kind is told whole, so that who sent it knows it again.
+            let shown: String = handle.chars().take(SHOWN).flat_map(char::escape_debug).collect();
             return Err(Error::not_found(format!("there is no text behind `{shown}` any more"))
                 .hint("call the tool again, with a narrower request"));
         };

@@ -522,6 +522,70 @@ fn the_rest_of_a_long_result_is_a_resource() {
 }
 
 #[test]
+fn a_file_that_a_tool_gave_is_read_as_a_resource_as_it_is_over_http() {
+    let dir = folder(&[("echo", ECHO)]);
+    let root = dir.path();
+    let manifest = |name: &str, tools: &str| {
+        let route =
+            |path: &str, handler: &str| json!({ "path": path, "handler": format!("routes/all.rhai:{handler}") });
+        let get = [("take/{id}", "take"), ("notes", "notes"), ("large", "large"), ("gone", "gone"), ("seen", "seen")];
+        let mut routes: Vec<Value> = get.iter().map(|(path, handler)| route(path, handler)).collect();
+        routes.push(json!({ "path": "send", "handler": "routes/all.rhai:notes", "method": "POST" }));
+        save(
+            root,
+            &format!("user/plugins/{name}/plugin.json"),
+            &json!({ "name": name, "capabilities": { "routes": routes } }).to_string(),
+        );
+        let text = "fn take(id) { routes::file(`takes/${id}`) }\nfn notes(query) { `notes of ${query.of ?? \"all\"} ž` }\n\
+                    fn large() { routes::file(`large.wav`) }\nfn gone() { [#{ gone: true }, 404] }\nfn seen(request) { request.method + request.headers.len() }\n";
+        save(root, &format!("user/plugins/{name}/routes/all.rhai"), text);
+        if !tools.is_empty() {
+            save(root, &format!("user/plugins/{name}/tools/t.rhai"), tools);
+        }
+    };
+    manifest(
+        "melody",
+        "//! Melody.\n/// Give a file. For tests.\n/// @local\nfn give() {\n    let row = attachments::marker(\"\", [#{url: \"/api/plugin/melody/take/a-rather-long-name-of-a-take.wav\"}]);\n    `Here.\\n${row}`\n}\n",
+    );
+    manifest("quiet", "");
+    save(root, "user/plugin_state/melody_files/takes/a-rather-long-name-of-a-take.wav", "RIFF1234");
+    std::fs::File::create(root.join("user/plugin_state/melody_files/large.wav"))
+        .unwrap()
+        .set_len((16 << 20) + 1)
+        .unwrap();
+    let mut client = Client::open(root, &[]);
+    let reply = client.call("give", json!({}));
+    let link = reply["result"]["content"][1].clone();
+    assert_eq!(link["type"], "resource_link", "{reply}");
+    let uri = link["uri"].as_str().unwrap().to_owned();
+    let mut read = |uri: &str| client.ask("resources/read", json!({ "uri": uri }));
+    let take = read(&uri)["result"]["contents"].clone();
+    assert_eq!(take, json!([{ "uri": uri, "mimeType": "audio/wav", "blob": "UklGRjEyMzQ=" }]));
+    let notes = read("lapidary:/api/plugin/melody/notes?of=one%20day")["result"]["contents"][0].clone();
+    assert_eq!(
+        (&notes["text"], &notes["mimeType"]),
+        (&json!("notes of one day ž"), &json!("text/plain; charset=utf-8"))
+    );
+    assert_eq!(read("lapidary:/api/plugin/melody/seen")["result"]["contents"][0]["text"], "GET0");
+    for (path, told) in [
+        ("/api/plugin/melody/take/none-that-is-there-and-has-a-very-long-name-indeed.wav", "cannot read"),
+        ("/api/plugin/melody/take/..%2F..%2F..%2Flapidary.toml", "nothing is at this address"),
+        ("/api/plugin/melody/gone", "answers 404"),
+        ("/api/plugin/melody/send", "not for reading"),
+        ("/api/plugin/melody/large", "at most 16777216"),
+        ("/api/plugin/melody", "nothing is at this address"),
+        // A plugin that this door offers no tool of.
+        ("/api/plugin/quiet/notes", "nothing is at this address"),
+        ("/api/plugin/none/notes", "nothing is at this address"),
+        ("/api/settings?with=a&long=query&that=goes&on=and&on=1234567890", "no text behind"),
+    ] {
+        let reply = read(&format!("lapidary:{path}"));
+        let message = reply["error"]["message"].as_str().unwrap_or_else(|| panic!("{path}: {reply}"));
+        assert!(message.contains(told) && message.contains(path), "{path}: {message}");
+    }
+}
+
+#[test]
 fn pictures_are_image_content_with_their_audience_and_files_are_links() {
     let dir = folder(&[("album", ALBUM)]);
     let mut client = Client::open(dir.path(), &[]);
