@@ -434,7 +434,7 @@ mod api {
     /// EXTERNAL_HTTP for its host; 15 s, 20 MiB), a file of a granted folder (`root:<name>/path`), or one in the plugin's own
     /// folder.
     ///
-    /// Throws `not_found` for a handle that this chat does not have and for a file that is not there, `bad_image` for what is no picture, `permission_denied`
+    /// Throws `not_found` for a handle that this chat does not have, `bad_image` for what is no picture, `permission_denied`
     /// for a file anywhere else, whether or not it exists, `invalid_arguments` for what names no picture.
     ///
     /// ```rhai

@@ -196,7 +196,7 @@ impl Shelf<'_> {
                     Ok(Some(_)) => (folder, (*path).to_owned()),
                     Ok(None) if is_path(path) => {
                         let told = format!("there is no picture `{}` in the plugin's own folder", shown(path));
-                        return Err(Error::not_found(told).hint(FORMS));
+                        return Err(Error::invalid(told).hint(FORMS));
                     }
                     Ok(None) => {
                         return Err(Error::invalid(format!("`{}` names no picture", shown(path))).hint(FORMS));

@@ -137,7 +137,7 @@ fn row_28_a_file_is_read_in_the_own_folder_and_in_granted_ones_only() {
         ("root:pictures/../user/plugin_state/other_files/c.png", Kind::PermissionDenied),
         ("root:pictures/absent.png", Kind::NotFound),
         ("root:pictures/page.png", Kind::BadImage),
-        ("absent.png", Kind::NotFound),
+        ("absent.png", Kind::InvalidArguments),
         ("photo", Kind::InvalidArguments),
     ] {
         let e = root.read(source).unwrap_err();
@@ -154,7 +154,7 @@ fn a_file_that_is_missing_is_said_to_be_missing_and_a_word_to_name_nothing() {
         let e = root.read(path).unwrap_err();
         assert_eq!(
             (e.kind(), e.message()),
-            (Kind::NotFound, format!("there is no picture `{path}` in the plugin's own folder").as_str())
+            (Kind::InvalidArguments, format!("there is no picture `{path}` in the plugin's own folder").as_str())
         );
     }
     for word in ["lens", "the last one", ".png", "lens.", "What is this. And that"] {
