@@ -130,6 +130,7 @@ impl Doctor {
         let mut good = 0;
         for status in &statuses {
             if let Some(first) = status.diagnostics.first().filter(|_| status.waiting) {
+                good += 1;
                 found.note(
                     "plugins",
                     format!("{}: {}", status.name, status.status),
