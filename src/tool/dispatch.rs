@@ -8,6 +8,8 @@ use super::journal::{CallRecord, Journal};
 use super::pictures;
 use super::registry::{Code, Form, LiveTool, Snapshot, Unit};
 use super::result::{self, Handles, Shaped};
+pub use super::running::CallHandle;
+use super::running::{Calls, Place, Running};
 use super::spec::Spec;
 pub use super::who::Who;
 use crate::base::error::{Error, Kind, Result};
@@ -75,35 +77,6 @@ impl Call {
     }
 }
 
-/// Lets another thread cancel a call, also before it has started.
-#[derive(Default)]
-pub struct CallHandle(Mutex<HandleState>);
-
-#[derive(Default)]
-struct HandleState {
-    control: Option<Arc<Control>>,
-    cancelled: bool,
-}
-
-impl CallHandle {
-    /// Cancels the call, now or as soon as it starts.
-    pub fn cancel(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.cancelled = true;
-        if let Some(control) = &state.control {
-            control.cancel();
-        }
-    }
-
-    fn attach(&self, control: &Arc<Control>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.cancelled {
-            control.cancel();
-        }
-        state.control = Some(control.clone());
-    }
-}
-
 /// How a call ended. The model's copy and the person's copy are made from this one value.
 #[derive(Debug, Clone)]
 pub struct Outcome {
@@ -168,6 +141,7 @@ pub struct Dispatcher {
     journal: Arc<dyn Journal>,
     handles: Handles,
     panics: Mutex<HashMap<(Arc<str>, u64), u32>>,
+    running: Calls,
     next: AtomicU64,
     prefix: String,
 }
@@ -199,6 +173,7 @@ impl Dispatcher {
             journal,
             handles: Handles::default(),
             panics: Mutex::default(),
+            running: Calls::default(),
             next: AtomicU64::new(1),
             prefix,
         })
@@ -228,19 +203,69 @@ impl Dispatcher {
         &self.handles
     }
 
+    /// Calls that run now, or wait for a thread, in the order in which they came: all that somebody holds a [`CallHandle`] of.
+    #[must_use]
+    pub fn running(&self) -> Vec<Running> {
+        self.running.list()
+    }
+
+    /// Cancels the running call of this id; tells whether there is one.
+    pub fn cancel(&self, id: &str) -> bool {
+        self.running.cancel(id)
+    }
+
     /// Runs a call on a call thread and waits for it; a call thread runs it itself.
     pub fn call(self: &Arc<Self>, call: Call) -> Outcome {
         if pool::is_call_thread() {
-            return self.run(call, None);
+            return self.entered(call);
         }
         let (me, tool) = (self.clone(), call.tool.clone());
-        self.pool.run(move || me.run(call, None)).unwrap_or_else(|| self.lost(tool))
+        self.pool.run(move || me.entered(call)).unwrap_or_else(|| self.lost(tool))
     }
 
     /// As [`Dispatcher::call`], for async callers: one hand-over, no runtime thread blocked.
     pub async fn call_async(self: &Arc<Self>, call: Call) -> Outcome {
         let (me, tool) = (self.clone(), call.tool.clone());
-        self.pool.run_async(move || me.run(call, None)).await.unwrap_or_else(|| self.lost(tool))
+        let id = self.id_of(&call);
+        let entered = match self.enter(&call, &id) {
+            Ok(entered) => entered,
+            Err(e) => return self.refused(call, e),
+        };
+        let outcome = self.pool.run_async(move || me.run(call, id, None)).await.unwrap_or_else(|| self.lost(tool));
+        drop(entered);
+        outcome
+    }
+
+    fn entered(self: &Arc<Self>, call: Call) -> Outcome {
+        let id = self.id_of(&call);
+        let _entered = match self.enter(&call, &id) {
+            Ok(entered) => entered,
+            Err(e) => return self.refused(call, e),
+        };
+        self.run(call, id, None)
+    }
+
+    fn id_of(&self, call: &Call) -> String {
+        call.handle.as_ref().and_then(|handle| handle.id().map(str::to_owned)).unwrap_or_else(|| self.id())
+    }
+
+    fn enter(&self, call: &Call, id: &str) -> Result<Option<Place<'_>>> {
+        let Some(handle) = &call.handle else { return Ok(None) };
+        let running = Running {
+            call: id.to_owned(),
+            tool: call.tool.clone(),
+            door: call.who.door,
+            caller: call.who.caller.clone(),
+            started_ms: self.services.clock.unix_ms(),
+        };
+        self.running.enter(running, handle.clone()).map(Some)
+    }
+
+    /// The outcome of a call whose id another one has.
+    fn refused(&self, call: Call, e: Error) -> Outcome {
+        let mut outcome = ended("".into(), 0, Err(e));
+        self.told(&call, &mut outcome, Instant::now());
+        outcome
     }
 
     /// The outcome of a call whose thread died: only a fault of the host does that.
@@ -261,10 +286,9 @@ impl Dispatcher {
         id
     }
 
-    fn run(self: &Arc<Self>, mut call: Call, parent: Option<(&Arc<Ctx>, usize)>) -> Outcome {
+    fn run(self: &Arc<Self>, mut call: Call, id: String, parent: Option<(&Arc<Ctx>, usize)>) -> Outcome {
         let start = Instant::now();
         let snapshot = call.snapshot.take().unwrap_or_else(|| self.snapshot.load_full());
-        let id = self.id();
         let mut outcome = self.attempt(&call, parent, &snapshot);
         outcome.call = id;
         outcome.tool = std::mem::take(&mut call.tool);
@@ -684,7 +708,7 @@ impl NestedCalls for Dispatcher {
         };
         let mut call = Call::new(tool, arguments, who);
         call.sink = parent.sink.clone();
-        let outcome = self.run(call, Some((parent, level)));
+        let outcome = self.run(call, self.id(), Some((parent, level)));
         match outcome.error {
             Some(error) => Err(error),
             None => Ok(outcome.structured.unwrap_or(Value::String(outcome.text))),

@@ -18,6 +18,7 @@ pub mod registry;
 mod reject;
 pub mod result;
 pub mod route;
+pub mod running;
 pub mod schema;
 pub mod spec;
 pub mod tokens;
