@@ -1,10 +1,13 @@
 //! The HTTP door: sockets with limits, who is let in, and the routes. What runs behind a route belongs to the other rooms.
 
 mod access;
+mod caller;
+mod gate;
 mod metrics;
 mod plugin;
 mod proxy;
 mod range;
+mod reply;
 mod route;
 mod server;
 mod token;

@@ -1,13 +1,17 @@
 //! `/api/plugin/<name>/..`: a request handed to a plugin's route, and its answer as HTTP. It decides nothing about who may call
 //! and runs no script: the dispatcher does.
 
+use super::caller::Caller;
+use super::gate::text;
 use super::range::{Asked, Known, Sent, choose};
-use super::route::{Shared, failure, read_body, text};
+use super::reply::{failure, read_body};
+use super::route::Shared;
 use crate::service::files::Opened;
 use crate::service::reply::{Content, Reply};
 use crate::service::time;
-use crate::tool::dispatch::{CallHandle, Who};
+use crate::tool::dispatch::CallHandle;
 use crate::tool::route::{Answer, Method, Visit};
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -35,7 +39,11 @@ impl Drop for Waiting {
     }
 }
 
-pub(super) async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+pub(super) async fn serve(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Response {
     let (parts, body) = request.into_parts();
     let Some((plugin, path)) = parts.uri.path().strip_prefix("/api/plugin/").and_then(|rest| rest.split_once('/'))
     else {
@@ -54,7 +62,7 @@ pub(super) async fn serve(State(shared): State<Arc<Shared>>, request: Request) -
         query: url::form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
         headers: visible(&parts.headers),
         data: data.into(),
-        who: Who::owner("http"),
+        who: caller.who(),
         handle: Some(waiting.0.clone()),
     };
     let answer = shared.host.dispatcher().visit(visit).await;

@@ -1,8 +1,9 @@
 //! The server: an address, connections with limits, and an end that waits for what is under way. Routes are another file's affair.
 
 use super::access::{Key, Names};
+use super::gate::Local;
 use super::proxy::Pictures;
-use super::route::{self, Endpoint, Local, Shared};
+use super::route::{self, Endpoint, Shared};
 use super::token::{self, Source};
 use crate::app::Host;
 use crate::base::error::{Error, Kind, Result, io};
