@@ -28,11 +28,11 @@ impl Shelf {
     /// # Errors
     /// A diagnostic when the place is not there any more.
     pub fn open(found: &Found, stock: Arc<dyn Stock>) -> Result<Shelf, Diagnostic> {
-        let gone = |path: &Path| Diagnostic::error("load", path.display().to_string(), "the file is gone");
-        match &found.location {
-            Location::File(path) if !path.is_file() => return Err(gone(path)),
-            Location::Folder(path) if !path.is_dir() => return Err(gone(path)),
-            _ => {}
+        // Whether a file is there is seen when it is read.
+        if let Location::Folder(path) = &found.location
+            && !path.is_dir()
+        {
+            return Err(Diagnostic::error("load", path.display().to_string(), "the folder is gone"));
         }
         Ok(Shelf(Arc::new(Inner {
             found: found.clone(),

@@ -20,7 +20,7 @@ use rhai::Map;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// Rank of tools that the embedding program brings: before every plugin.
@@ -338,11 +338,11 @@ impl Plugins {
                 let built = self.build(only);
                 freed |= self.commit_many(vec![(only.clone(), built)], std::mem::take(&mut gone));
             } else if !gone.is_empty() {
-                let built = self.build_stream(&mine, Plugins::build_here).collect();
+                let built = self.build_stream(&mine, Plugins::build_here, TOGETHER).collect();
                 freed |= self.commit_many(built, std::mem::take(&mut gone));
             } else {
                 // As they come: one that hangs must not hold up the others.
-                for done in self.build_stream(&mine, Plugins::build_here) {
+                for done in self.build_stream(&mine, Plugins::build_here, 1) {
                     freed |= self.commit_many(vec![done], &[]);
                 }
             }
@@ -392,10 +392,20 @@ impl Plugins {
         if more.is_empty() { Ok(generation) } else { Err(more) }
     }
 
-    fn build_stream(self: &Arc<Self>, names: &[Arc<str>], build: BuildOne) -> Builds {
+    /// Builds these on the call threads; each hands in `together` of them at a time.
+    fn build_stream(self: &Arc<Self>, names: &[Arc<str>], build: BuildOne, together: usize) -> Builds {
         let queue = Arc::new(Mutex::new(names.iter().rev().cloned().collect::<Vec<_>>()));
         let (tx, rx) = mpsc::channel();
-        let builds = Builds { plugins: self.clone(), build, queue, left: names.len(), tx, rx };
+        let builds = Builds {
+            plugins: self.clone(),
+            build,
+            together,
+            queue,
+            left: names.len(),
+            done: Vec::new().into_iter(),
+            tx,
+            rx,
+        };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         (0..cores.min(names.len())).for_each(|_| builds.add_thread());
         builds
@@ -421,7 +431,7 @@ impl Plugins {
             }
             built
         };
-        self.build_stream(&on, build).collect()
+        self.build_stream(&on, build, TOGETHER).collect()
     }
 
     pub(super) fn stored(&self, name: &str) -> serde_json::Map<String, serde_json::Value> {
@@ -638,26 +648,41 @@ type BuildOne = fn(&Plugins, &Arc<str>) -> Built;
 const SLOW: Duration = Duration::from_millis(20);
 
 /// Builds of many plugins as they come. One thread a core, for each brings a stack and a heap of its own.
+/// How many builds a thread hands in at once where nobody looks at one before all are there: waking who waits for them costs more
+/// than a third of building a small plugin.
+const TOGETHER: usize = 32;
+
 struct Builds {
     plugins: Arc<Plugins>,
     build: BuildOne,
+    together: usize,
     queue: Arc<Mutex<Vec<Arc<str>>>>,
     left: usize,
-    tx: mpsc::Sender<(Arc<str>, Built)>,
-    rx: mpsc::Receiver<(Arc<str>, Built)>,
+    done: std::vec::IntoIter<(Arc<str>, Built)>,
+    tx: mpsc::Sender<Vec<(Arc<str>, Built)>>,
+    rx: mpsc::Receiver<Vec<(Arc<str>, Built)>>,
 }
 
 impl Builds {
     fn add_thread(&self) {
         let (me, queue, tx, build) = (self.plugins.clone(), self.queue.clone(), self.tx.clone(), self.build);
+        let together = self.together;
         self.plugins.pool.submit(move || {
+            let mut done = Vec::new();
+            let mut since = Instant::now();
             loop {
                 let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                let Some(name) = next else { return };
+                let Some(name) = next else { break };
                 let built = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| build(&me, &name)))
                     .unwrap_or_else(|_| Err(vec![lost()]));
-                let _ = tx.send((name, built));
+                done.push((name, built));
+                // Who waits is not to take slow work for work that hangs.
+                if done.len() >= together || since.elapsed() > SLOW / 4 {
+                    let _ = tx.send(std::mem::take(&mut done));
+                    since = Instant::now();
+                }
             }
+            let _ = tx.send(done);
         });
     }
 }
@@ -666,18 +691,24 @@ impl Iterator for Builds {
     type Item = (Arc<str>, Built);
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.left > 0 {
+        loop {
+            if let Some(built) = self.done.next() {
+                self.left -= 1;
+                return Some(built);
+            }
+            if self.left == 0 {
+                return None;
+            }
             match self.rx.recv_timeout(SLOW) {
-                Ok(built) => {
-                    self.left -= 1;
-                    return Some(built);
-                }
+                Ok(built) => self.done = built.into_iter(),
                 // No thread has it any more: there was none to be had.
-                Err(_) if Arc::strong_count(&self.queue) == 1 => return self.rx.try_recv().ok(),
+                Err(_) if Arc::strong_count(&self.queue) == 1 => match self.rx.try_recv() {
+                    Ok(built) => self.done = built.into_iter(),
+                    Err(_) => return None,
+                },
                 Err(_) if self.queue.lock().unwrap_or_else(PoisonError::into_inner).is_empty() => {}
                 Err(_) => self.add_thread(),
             }
         }
-        None
     }
 }
