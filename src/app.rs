@@ -354,6 +354,7 @@ impl HostBuilder {
             stock,
             reserved: Arc::new(modules.iter().map(HostModule::name).collect::<BTreeSet<_>>()),
             retired,
+            unsaved: None,
         };
         // Numbers only: a history that cannot be read starts them over and says so.
         let remembered = history.numbers().unwrap_or_default();

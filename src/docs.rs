@@ -7,9 +7,11 @@ mod json;
 mod markdown;
 pub mod model;
 
+pub use json::Reference;
 pub use model::Module;
 
 use crate::script::module::HostModule;
+use rhai::Engine;
 
 /// The pages of `docs/ref`, as paths relative to the root of the project and their content.
 #[must_use]
@@ -26,6 +28,13 @@ pub fn render(modules: &[HostModule]) -> Vec<(String, String)> {
     pages.push(("docs/ref/recording.schema.json".to_owned(), closed::recording()));
     pages.push(("docs/ref/host-api.json".to_owned(), json::document(&modules)));
     pages
+}
+
+/// What scripts can call, of these modules and of the language, for completion.
+#[must_use]
+pub fn reference(engine: &Engine, modules: &[HostModule]) -> Reference {
+    let modules: Vec<Module> = modules.iter().map(Module::of).collect();
+    json::reference(engine, &modules)
 }
 
 /// One definition file a module, as names and content: `json.d.rhai` and so on.

@@ -118,7 +118,7 @@ impl Kind {
 }
 
 /// A tool that may serve instead of the one that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fallback {
     /// The tool's name.
     pub tool: String,

@@ -226,22 +226,7 @@ impl Module {
             .into_iter()
             .map(|raw| (raw.display_name.clone(), new_type(raw.display_name, comment(&raw.doc_comments))))
             .collect();
-        let mut found: BTreeMap<(Place, Option<String>, String), Function> = BTreeMap::new();
-        for raw in raw.functions.into_iter().filter(|raw| raw.access != "private") {
-            let doc = comment(&raw.doc_comments);
-            let (place, receiver, name, signature) = placed(raw);
-            let function = found.entry((place, receiver.clone(), name.clone())).or_insert_with(|| Function {
-                name,
-                receiver,
-                signatures: Vec::new(),
-                doc: String::new(),
-            });
-            // Overloads share one comment; the fullest is it.
-            if doc.len() > function.doc.len() {
-                function.doc = doc;
-            }
-            function.signatures.push(signature);
-        }
+        let found = gathered(raw.functions);
         let mut functions = Vec::new();
         for ((place, receiver, _), mut function) in found {
             function.signatures.sort_by_key(|s| (s.params.len(), s.clone()));
@@ -268,6 +253,44 @@ impl Module {
         let of_types = self.types.iter().flat_map(|t| t.methods.iter().chain(&t.properties));
         self.functions.iter().chain(of_types)
     }
+}
+
+/// What the language itself has, without operators: whether it is a property, and the function.
+pub(super) fn language(engine: &Engine) -> Vec<(bool, Function)> {
+    let text = engine.definitions().include_standard_packages(true).json().unwrap_or_default();
+    let raw: Raw = serde_json::from_str(&text).unwrap_or_default();
+    gathered(raw.functions)
+        .into_iter()
+        .filter(|((_, _, name), _)| name.starts_with(|c: char| c.is_ascii_alphabetic()) && !name.contains('$'))
+        .map(|((place, ..), mut function)| {
+            function.signatures.sort_by_key(|s| (s.params.len(), s.clone()));
+            function.signatures.dedup();
+            (place == Place::Property, function)
+        })
+        .collect()
+}
+
+type Gathered = BTreeMap<(Place, Option<String>, String), Function>;
+
+/// Functions by where they belong, the overloads of each together.
+fn gathered(raw: Vec<RawFunction>) -> Gathered {
+    let mut found = Gathered::new();
+    for raw in raw.into_iter().filter(|raw| raw.access != "private") {
+        let doc = comment(&raw.doc_comments);
+        let (place, receiver, name, signature) = placed(raw);
+        let function = found.entry((place, receiver.clone(), name.clone())).or_insert_with(|| Function {
+            name,
+            receiver,
+            signatures: Vec::new(),
+            doc: String::new(),
+        });
+        // Overloads share one comment; the fullest is it.
+        if doc.len() > function.doc.len() {
+            function.doc = doc;
+        }
+        function.signatures.push(signature);
+    }
+    found
 }
 
 fn placed(raw: RawFunction) -> (Place, Option<String>, String, Signature) {

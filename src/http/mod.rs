@@ -1,6 +1,7 @@
 //! The HTTP door: sockets with limits, who is let in, and the routes. What runs behind a route belongs to the other rooms.
 
 mod access;
+mod api;
 mod caller;
 mod gate;
 mod metrics;

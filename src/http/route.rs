@@ -1,6 +1,7 @@
 //! The routes: which are open to everybody, and which want somebody who is known. What a request passes on its way is the gate's.
 
 use super::access::{Key, Names};
+use super::api::{self, Api};
 use super::gate;
 use super::metrics;
 use super::plugin;
@@ -43,6 +44,7 @@ pub(super) struct Shared {
     pub(super) names: Names,
     pub(super) started: Instant,
     pub(super) pictures: Pictures,
+    pub(super) api: Arc<Api>,
 }
 
 /// All routes.
@@ -63,6 +65,7 @@ pub(super) fn router<E: Endpoint>(shared: Arc<Shared>, mcp: E) -> Router {
         .route("/metrics", get(numbers))
         .route(crate::service::proxy::PATH, get(picture))
         .route(plugin::PATH, any(plugin::serve))
+        .merge(api::router(&shared.api))
         .fallback(nothing_here)
         .layer(middleware::from_fn_with_state(shared.clone(), gate::holder))
         // The gate has limits of its own.
@@ -95,5 +98,5 @@ async fn picture(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
 }
 
 async fn nothing_here() -> Response {
-    failure(&Error::not_found("nothing is at this address").hint("MCP is at /mcp"))
+    failure(&Error::not_found("nothing is at this address").hint("MCP is at /mcp, the API at /api"))
 }

@@ -1,6 +1,7 @@
 //! The server: an address, connections with limits, and an end that waits for what is under way. Routes are another file's affair.
 
 use super::access::{Key, Names};
+use super::api::Api;
 use super::gate::Local;
 use super::proxy::Pictures;
 use super::route::{self, Endpoint, Shared};
@@ -45,6 +46,7 @@ pub struct Server<E> {
     address: SocketAddr,
     router: Router,
     mcp: E,
+    api: Arc<Api>,
     token: String,
     source: Source,
     host: Host,
@@ -80,9 +82,11 @@ impl<E: Endpoint> Server<E> {
             names: settings.names,
             started: Instant::now(),
             pictures: Pictures::new(),
+            api: Api::new(host),
         };
+        let api = shared.api.clone();
         let router = route::router(Arc::new(shared), mcp.clone());
-        Ok(Server { listener, address, router, mcp, token, source, host: host.clone() })
+        Ok(Server { listener, address, router, mcp, api, token, source, host: host.clone() })
     }
 
     /// Where it listens.
@@ -144,7 +148,8 @@ impl<E: Endpoint> Server<E> {
         }
         drop(self.listener);
         closing.send_replace(true);
-        self.mcp.close().await;
+        // Both have calls in flight, and the same time for them.
+        tokio::join!(self.mcp.close(), self.api.close());
         let _ = tokio::time::timeout(CLOSING, places.acquire_many(CONNECTIONS)).await;
         let host = self.host;
         // Plugins may take a moment to end, and a runtime thread must not wait for them.

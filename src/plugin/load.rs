@@ -8,7 +8,7 @@ pub use routes::RouteDraft;
 use super::discover::{Found, Location, Origin, Stock};
 use super::manifest::{Manifest, RouteField};
 use super::place;
-use super::read::{self, Shelf};
+use super::read::{self, Shelf, Unsaved};
 use crate::base::error::{Error, Result};
 use crate::script::control::{self, Budget, Control};
 use crate::script::ctx::{Ctx, NoSink, Phase, PluginCtx};
@@ -58,6 +58,8 @@ pub struct Loader {
     pub reserved: Arc<BTreeSet<&'static str>>,
     /// Told when nothing can call a file any more.
     pub retired: Arc<dyn Fn(Gone) + Send + Sync>,
+    /// A text in the place of a file, for a build that is only looked at.
+    pub unsaved: Option<Arc<Unsaved>>,
 }
 
 /// A tool of a loaded file, before it is in the registry.
@@ -158,7 +160,7 @@ impl Loader {
     /// # Errors
     /// The diagnostics, when there is nothing that could run at all: no manifest, or no file that loads.
     pub fn build(&self, found: &Found, number: u64) -> Result<Generation, Vec<Diagnostic>> {
-        let shelf = Shelf::open(found, self.stock.clone()).map_err(|d| vec![d])?;
+        let shelf = Shelf::open_with(found, self.stock.clone(), self.unsaved.clone()).map_err(|d| vec![d])?;
         let mut warnings = Vec::new();
         let manifest = match &found.location {
             Location::File(_) => Manifest::single_file(&found.name),
@@ -231,6 +233,17 @@ impl Loader {
             imports,
             sources,
         })
+    }
+
+    /// A load-phase context of no plugin.
+    pub(super) fn bare_context(&self) -> Arc<Ctx> {
+        let plugin = Arc::new(PluginCtx {
+            name: "".into(),
+            assets: None,
+            grants: Default::default(),
+            direct: Default::default(),
+        });
+        self.context(&plugin, 0, Imports::none(), Arc::default())
     }
 
     /// A load-phase context.

@@ -3,6 +3,7 @@
 
 pub mod change;
 pub mod discover;
+pub mod edit;
 pub mod load;
 pub mod manifest;
 mod place;

@@ -7,6 +7,7 @@ use crate::base::error::{Error, Result};
 use crate::tool::dialect::{Definition, Dialect, WireNames, define};
 use crate::tool::names::did_you_mean;
 use crate::tool::registry::LiveTool;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ pub struct Look {
 }
 
 /// What a model would read.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Preview {
     /// The plugin whose tools these are.
     pub plugin: String,
@@ -44,7 +45,7 @@ pub struct Preview {
 }
 
 /// What a model would read of one tool.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ToolPreview {
     /// The exact definition, under the change.
     #[serde(flatten)]

@@ -15,8 +15,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// One plugin's files during a build.
 pub struct Shelf(Arc<Inner>);
 
+/// A text that stands in for a file of a plugin while it is only looked at.
+pub struct Unsaved {
+    /// The file's path inside the plugin.
+    pub path: String,
+    /// All of it.
+    pub bytes: Arc<[u8]>,
+}
+
 struct Inner {
     found: Found,
+    unsaved: Option<Arc<Unsaved>>,
     stdlib: PathBuf,
     stock: Arc<dyn Stock>,
     taken: Mutex<BTreeMap<String, Arc<[u8]>>>,
@@ -28,6 +37,14 @@ impl Shelf {
     /// # Errors
     /// A diagnostic when the place is not there any more.
     pub fn open(found: &Found, stock: Arc<dyn Stock>) -> Result<Shelf, Diagnostic> {
+        Shelf::open_with(found, stock, None)
+    }
+
+    /// As [`Shelf::open`], with a text in the place of one of the files.
+    ///
+    /// # Errors
+    /// As [`Shelf::open`].
+    pub fn open_with(found: &Found, stock: Arc<dyn Stock>, unsaved: Option<Arc<Unsaved>>) -> Result<Shelf, Diagnostic> {
         // Whether a file is there is seen when it is read.
         if let Location::Folder(path) = &found.location
             && !path.is_dir()
@@ -36,6 +53,7 @@ impl Shelf {
         }
         Ok(Shelf(Arc::new(Inner {
             found: found.clone(),
+            unsaved,
             stdlib: found.root.join("stdlib"),
             stock,
             taken: Mutex::default(),
@@ -89,6 +107,12 @@ impl Shelf {
                             .collect()
                     })
                     .unwrap_or_default();
+                if let Some(unsaved) = &self.0.unsaved
+                    && unsaved.path.strip_prefix("tools/").is_some_and(|n| n.ends_with(".rhai") && !n.contains('/'))
+                    && !names.contains(&unsaved.path)
+                {
+                    names.push(unsaved.path.clone());
+                }
                 names.sort();
                 names
             }
@@ -126,6 +150,9 @@ impl Inner {
     }
 
     fn bytes(&self, path: &str) -> Result<Vec<u8>> {
+        if let Some(unsaved) = self.unsaved.as_ref().filter(|unsaved| unsaved.path == path) {
+            return Ok(unsaved.bytes.to_vec());
+        }
         match &self.found.location {
             Location::File(file) => {
                 let own = file.file_name().is_some_and(|n| n.to_string_lossy() == path);

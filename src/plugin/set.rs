@@ -3,7 +3,7 @@
 
 use super::discover::{self, Found, Notice};
 use super::load::{Generation, Loader};
-use super::read;
+use super::read::{self, Unsaved};
 use super::source::{History, Mark};
 use super::status::{Disk, Status};
 use super::swap::{Built, lost};
@@ -519,7 +519,16 @@ impl Plugins {
     /// # Errors
     /// What is wrong with it.
     pub fn check(self: &Arc<Self>, found: &Found) -> Result<Generation, Vec<Diagnostic>> {
-        let loader = Loader { retired: Arc::new(|_| {}), ..self.loader.clone() };
+        self.check_with(found, None)
+    }
+
+    /// As [`Plugins::check`], with a text in the place of one of its files.
+    pub(super) fn check_with(
+        self: &Arc<Self>,
+        found: &Found,
+        unsaved: Option<Unsaved>,
+    ) -> Result<Generation, Vec<Diagnostic>> {
+        let loader = Loader { retired: Arc::new(|_| {}), unsaved: unsaved.map(Arc::new), ..self.loader.clone() };
         let plugin = found.clone();
         let generation = self.pool.run(move || loader.build(&plugin, 1)).unwrap_or_else(|| Err(vec![lost()]))?;
         let tools = super::swap::live_tools(&generation, &Arc::default(), &HashMap::new());

@@ -11,6 +11,7 @@ use crate::base::event::{Bus, Event};
 use crate::base::file;
 use crate::base::json;
 use crate::base::paths::Paths;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -38,7 +39,7 @@ pub struct Mark {
 }
 
 /// One kept source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     /// Its number.
     pub generation: u64,
@@ -53,7 +54,7 @@ pub struct Entry {
 }
 
 /// One file of an entry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EntryFile {
     /// Path in the plugin's folder, or the name of its one file.
     pub path: String,

@@ -2,6 +2,7 @@
 
 use super::set::{Entry, Plugins};
 use crate::script::diagnostic::{Diagnostic, Severity};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The code of a finding that is nothing wrong, but asks the owner for a permission.
@@ -98,7 +99,7 @@ impl Disk {
 }
 
 /// A tool that is left out while its neighbours work.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LeftOut {
     /// Its name.
     pub tool: String,
@@ -107,7 +108,7 @@ pub struct LeftOut {
 }
 
 /// The status of one plugin.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Status {
     /// Its name.
     pub name: String,

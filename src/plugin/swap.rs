@@ -409,7 +409,7 @@ pub(super) fn same_to_a_reader(old: &[Arc<LiveTool>], new: &[Arc<LiveTool>]) -> 
 }
 
 /// What a new version asks for and was not granted, where the live one does without: it waits until the owner has said yes.
-fn asks_for_more(live: &Generation, new: &Generation, found: &Found) -> Vec<Diagnostic> {
+pub(super) fn asks_for_more(live: &Generation, new: &Generation, found: &Found) -> Vec<Diagnostic> {
     let (held, grants) = (live.plugin.grants.load(), new.plugin.grants.load());
     permissions::grown(&live.declared, &held, &new.declared, &grants)
         .iter()

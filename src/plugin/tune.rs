@@ -14,6 +14,7 @@ use crate::tool::registry::{LiveTool, Snapshot};
 use crate::tool::spec::Spec;
 use crate::tool::tokens;
 use rhai::Map;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -38,7 +39,7 @@ pub enum Mode {
 }
 
 /// What a settings change does to one tool's text, as a model reads it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ToolChange {
     /// The tool.
     pub tool: String,
@@ -53,7 +54,7 @@ pub struct ToolChange {
 }
 
 /// What a settings change came to.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Tuned {
     /// Whether it was committed.
     pub committed: bool,
@@ -70,7 +71,7 @@ pub struct Tuned {
 }
 
 /// A plugin's settings as a person sees them.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct View {
     /// The fields, in order.
     pub fields: Vec<Field>,

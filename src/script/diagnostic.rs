@@ -5,12 +5,13 @@ use super::ctx::Ctx;
 use super::{syntax, value};
 use crate::base::error::{Error, Kind};
 use rhai::{Dynamic, EvalAltResult, ImmutableString, Map, Position};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::Arc;
 
 /// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The file or tool does not load, or the call failed.
@@ -20,7 +21,7 @@ pub enum Severity {
 }
 
 /// One call on the way to the fault, innermost first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Frame {
     /// The function that was called.
     pub function: String,
@@ -33,7 +34,7 @@ pub struct Frame {
 }
 
 /// One finding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,

@@ -224,6 +224,13 @@ fn is_repeatable(ast: &AST) -> bool {
     })
 }
 
+/// What the parser has against a script, which is not run.
+#[must_use]
+pub fn check_syntax(engine: &Engine, ctx: &Ctx, source: &Source) -> Option<Diagnostic> {
+    let fault = compile(engine, source).err()?;
+    Some(super::diagnostic::explain(fault, &source.name, ctx).diagnostic)
+}
+
 /// Compiles and evaluates an entry file in the load phase of `ctx`.
 ///
 /// # Errors

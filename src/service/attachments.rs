@@ -1,6 +1,7 @@
 //! Rows of files that a tool gives to the person: which addresses and names may stand in one. It makes values, not markers.
 
 use crate::base::error::{Error, Result};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Most files of one row; what is beyond is left out.
@@ -18,7 +19,7 @@ pub struct Files {
 }
 
 /// One file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Item {
     /// The path on this host that serves it: a route of the plugin itself.
     pub url: String,

@@ -5,6 +5,7 @@ use super::attachments::{one_line, route_of};
 use super::picture;
 use super::proxy::{MAX_URL, Signer};
 use crate::base::error::{Error, Kind, Result};
+use schemars::JsonSchema;
 use serde::Serialize;
 use url::Url;
 
@@ -23,7 +24,7 @@ pub struct Gallery {
 }
 
 /// One tile.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Tile {
     /// The handle of a picture of the chat, `img:<id>`, which the tile shows.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -20,7 +20,7 @@ pub const MAX_IMAGES: usize = 24;
 pub const MAX_BYTES: usize = crate::store::images::MAX_BYTES;
 /// How long fetching one may take.
 pub const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
-/// Pictures that stay in a chat which has no messages to name them: that of the command line, and those of MCP clients.
+/// Pictures that stay in a chat which has no messages to name them: those of the command line, of the HTTP API, and of MCP clients.
 const NEWEST: u32 = 300;
 /// Most bytes of a PNG that a model is shown; beyond it is shown a JPEG.
 const MAX_SHOWN: usize = 3 << 20;
@@ -136,7 +136,7 @@ impl Shelf<'_> {
             Error::invalid("this call belongs to no chat, so there is nowhere to keep a picture")
                 .hint("call it in a chat; or return the picture itself with images::result")
         })?;
-        let is_passing = chat == "cli" || chat == "mcp" || chat.starts_with("mcp:");
+        let is_passing = matches!(chat, "cli" | "http" | "mcp") || chat.starts_with("mcp:");
         let keep = if is_passing { Keep::Newest(NEWEST) } else { Keep::All };
         let mut last = None;
         // Two of 2^48 ids may be the same one day.

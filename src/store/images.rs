@@ -114,6 +114,27 @@ impl MainDb {
         Ok(self.read(|c| data(c, chat, id))?.flatten())
     }
 
+    /// The bytes of a picture of any chat that is not private; `None` where there is none. For the owner, who is shown results.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn open_image(&self, id: &str) -> Result<Option<Vec<u8>>> {
+        Ok(self
+            .read(|c| {
+                let chat: Option<String> = c
+                    .query_row(
+                        "SELECT chat_name FROM tool_images JOIN chats ON chats.name = chat_name \
+                         WHERE id = ?1 AND chats.private = 0",
+                        [id],
+                        |row| row.get(0),
+                    )
+                    .optional()
+                    .map_err(|e| explain(&e))?;
+                chat.map_or(Ok(None), |chat| data(c, &chat, id))
+            })?
+            .flatten())
+    }
+
     /// Says what a picture shows; `None` takes the words away.
     ///
     /// # Errors

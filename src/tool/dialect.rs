@@ -19,6 +19,7 @@ pub use wire::WireNames;
 use super::spec::Spec;
 use super::tokens;
 use crate::base::error::Error;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -30,7 +31,7 @@ const OPENAI_DESCRIPTION: usize = 1024;
 const NOT_AT_TOP: [&str; 8] = ["anyOf", "oneOf", "allOf", "not", "if", "then", "else", "enum"];
 
 /// How the provider of a model wants tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
     /// Function tools as OpenAI's chat completions take them, and all who copy them.
@@ -87,7 +88,7 @@ impl FromStr for Dialect {
 }
 
 /// A tool in one dialect.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Definition {
     /// The tool.
     pub tool: String,

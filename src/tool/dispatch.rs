@@ -246,7 +246,7 @@ impl Dispatcher {
     }
 
     fn id_of(&self, call: &Call) -> String {
-        call.handle.as_ref().and_then(|handle| handle.id().map(str::to_owned)).unwrap_or_else(|| self.id())
+        call.handle.as_ref().and_then(|handle| handle.id().map(str::to_owned)).unwrap_or_else(|| self.new_id())
     }
 
     fn enter(&self, call: &Call, id: &str) -> Result<Option<Place<'_>>> {
@@ -257,6 +257,7 @@ impl Dispatcher {
             door: call.who.door,
             caller: call.who.caller.clone(),
             started_ms: self.services.clock.unix_ms(),
+            progress: None,
         };
         self.running.enter(running, handle.clone()).map(Some)
     }
@@ -271,10 +272,12 @@ impl Dispatcher {
     /// The outcome of a call whose thread died: only a fault of the host does that.
     fn lost(&self, tool: String) -> Outcome {
         let error = Error::internal("the host failed while running this call").hint("see the host's log");
-        Outcome { call: self.id(), tool, ..ended("".into(), 0, Err(error)) }
+        Outcome { call: self.new_id(), tool, ..ended("".into(), 0, Err(error)) }
     }
 
-    fn id(&self) -> String {
+    /// An id that no call has had or will have.
+    #[must_use]
+    pub fn new_id(&self) -> String {
         // By hand: formatting would cost as much as finding the tool.
         const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -298,7 +301,7 @@ impl Dispatcher {
 
     /// Tells of a call of another form, which has no id yet.
     pub(super) fn told(&self, call: &Call, outcome: &mut Outcome, start: Instant) {
-        outcome.call = self.id();
+        outcome.call = self.new_id();
         outcome.tool.clone_from(&call.tool);
         self.tell(call, outcome, start);
     }
@@ -708,7 +711,7 @@ impl NestedCalls for Dispatcher {
         };
         let mut call = Call::new(tool, arguments, who);
         call.sink = parent.sink.clone();
-        let outcome = self.run(call, self.id(), Some((parent, level)));
+        let outcome = self.run(call, self.new_id(), Some((parent, level)));
         match outcome.error {
             Some(error) => Err(error),
             None => Ok(outcome.structured.unwrap_or(Value::String(outcome.text))),

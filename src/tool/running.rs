@@ -3,6 +3,9 @@
 
 use crate::base::error::{Error, Kind, Result};
 use crate::script::control::Control;
+use crate::script::ctx::Sink;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Shortest and longest id that a caller may choose.
@@ -26,6 +29,33 @@ pub fn valid_id(id: &str) -> Result<()> {
 pub struct CallHandle {
     id: Option<String>,
     state: Mutex<HandleState>,
+    progress: Mutex<Progress>,
+}
+
+/// How far a call is, in its own words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Progress {
+    /// The newest line of status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Steps that are done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done: Option<i64>,
+    /// Steps in all; nothing where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<i64>,
+}
+
+impl Progress {
+    /// Takes in a line of status.
+    pub fn status(&mut self, text: &str) {
+        self.text = Some(text.to_owned());
+    }
+
+    /// Takes in that so many steps are done; a total of nothing is not known.
+    pub fn step(&mut self, done: i64, total: i64) {
+        (self.done, self.total) = (Some(done), (total > 0).then_some(total));
+    }
 }
 
 #[derive(Default)]
@@ -41,7 +71,7 @@ impl CallHandle {
     /// `invalid_arguments` for what is no id.
     pub fn named(id: String) -> Result<CallHandle> {
         valid_id(&id)?;
-        Ok(CallHandle { id: Some(id), state: Mutex::default() })
+        Ok(CallHandle { id: Some(id), ..CallHandle::default() })
     }
 
     /// Cancels the call, now or as soon as it starts.
@@ -51,6 +81,16 @@ impl CallHandle {
         if let Some(control) = &state.control {
             control.cancel();
         }
+    }
+
+    /// How far the call is, as far as this handle was its sink or was told by it.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.said().clone()
+    }
+
+    fn said(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The id that the caller chose.
@@ -67,6 +107,16 @@ impl CallHandle {
     }
 }
 
+impl Sink for CallHandle {
+    fn status(&self, text: &str) {
+        self.said().status(text);
+    }
+
+    fn step(&self, done: i64, total: i64) {
+        self.said().step(done, total);
+    }
+}
+
 /// A call that runs now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
@@ -80,6 +130,8 @@ pub struct Running {
     pub caller: Arc<str>,
     /// When it was taken in, in milliseconds since 1970-01-01 UTC.
     pub started_ms: i64,
+    /// How far it is, where it says so.
+    pub progress: Option<Progress>,
 }
 
 /// All that run, in the order in which they came.
@@ -113,7 +165,8 @@ impl Calls {
     }
 
     pub(super) fn list(&self) -> Vec<Running> {
-        self.all().iter().map(|(running, _)| running.clone()).collect()
+        let told = |handle: &CallHandle| Some(handle.progress()).filter(|progress| *progress != Progress::default());
+        self.all().iter().map(|(running, handle)| Running { progress: told(handle), ..running.clone() }).collect()
     }
 
     pub(super) fn cancel(&self, id: &str) -> bool {
@@ -137,7 +190,14 @@ mod tests {
     use super::*;
 
     fn running(call: &str) -> Running {
-        Running { call: call.to_owned(), tool: "t".to_owned(), door: "test", caller: "me".into(), started_ms: 1 }
+        Running {
+            call: call.to_owned(),
+            tool: "t".to_owned(),
+            door: "test",
+            caller: "me".into(),
+            started_ms: 1,
+            progress: None,
+        }
     }
 
     #[test]
@@ -147,6 +207,10 @@ mod tests {
         let second = calls.enter(running("two_call"), Arc::default()).unwrap();
         assert_eq!(calls.enter(running("one_call"), Arc::default()).err().map(|e| e.kind()), Some(Kind::Conflict));
         assert_eq!(calls.list(), [running("one_call"), running("two_call")]);
+        first.handle.step(3, 12);
+        first.handle.status("page 3");
+        let progress = Progress { text: Some("page 3".to_owned()), done: Some(3), total: Some(12) };
+        assert_eq!((calls.list()[0].progress.clone(), calls.list()[1].progress.clone()), (Some(progress), None));
         assert!(calls.cancel("two_call") && !calls.cancel("three_call"));
         drop(first);
         assert_eq!(calls.list(), [running("two_call")]);

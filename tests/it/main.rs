@@ -1,6 +1,10 @@
 //! One binary for all integration tests: linking is what costs. Each module is one subject.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
+mod api;
+mod api_client;
+mod api_events;
+mod api_source;
 mod cli;
 mod command;
 mod contain;

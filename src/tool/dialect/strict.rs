@@ -1,6 +1,7 @@
 //! Whether OpenAI's strict mode could hold for a tool: it takes only schemas that leave nothing open. It changes nothing.
 
 use super::meet::type_words;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -13,7 +14,7 @@ const MAX_VALUES: usize = 1_000;
 const MAX_CHARACTERS: usize = 120_000;
 
 /// Whether `strict: true` may be set on a function tool as it is sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Strict {
     /// It may.
     pub holds: bool,

@@ -1,0 +1,218 @@
+//! What every handler needs: bodies, paths and queries read strictly, refusals in one form, and blocking work off the runtime.
+
+use super::Api;
+use crate::app::Host;
+use crate::base::error::{Error, Kind, Result};
+use crate::base::json;
+use crate::http::{gate, reply};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// A failure, and what else its body says.
+pub(super) struct Refusal {
+    error: Error,
+    more: Map<String, Value>,
+}
+
+/// What a handler gives.
+pub(super) type Answer<T> = std::result::Result<T, Refusal>;
+
+impl Refusal {
+    /// Adds a field to the body.
+    pub(super) fn with(mut self, key: &str, value: Value) -> Refusal {
+        self.more.insert(key.to_owned(), value);
+        self
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal { error, more: Map::new() }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut body = json!({ "ok": false, "error": failure(&self.error) });
+        if let Value::Object(map) = &mut body {
+            map.extend(self.more);
+        }
+        (reply::status(self.error.kind()), Json(body)).into_response()
+    }
+}
+
+/// The body of a failure: what happened, and what to do next.
+fn failure(error: &Error) -> Value {
+    let mut value = json!({ "code": error.code(), "message": error.message(), "hint": error.hint_text() });
+    if let Some(action) = error.user_action() {
+        value["user_action"] = action.into();
+    }
+    if let Some(ms) = error.retry_after_ms() {
+        value["retry_after_ms"] = ms.into();
+    }
+    value
+}
+
+/// Runs what may wait for a disk, a build or a database elsewhere than on a runtime thread. Places in a failure are told
+/// from the root on.
+pub(super) async fn blocking<T: Send + 'static>(
+    api: &Arc<Api>,
+    work: impl FnOnce(&Host) -> Result<T> + Send + 'static,
+) -> Answer<T> {
+    let host = api.host.clone();
+    match tokio::task::spawn_blocking(move || work(&host).map_err(|e| host.paths().conceal(e))).await {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(Error::internal("the host failed while answering").hint("see the host's log").into()),
+    }
+}
+
+/// Parameters of the path.
+pub(super) struct At<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for At<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        match Path::<T>::from_request_parts(parts, state).await {
+            Ok(Path(value)) => Ok(At(value)),
+            Err(e) => Err(bad_path(&e).into()),
+        }
+    }
+}
+
+fn bad_path(e: &PathRejection) -> Error {
+    Error::invalid(format!("the address cannot be read: {}", lowered(&e.body_text())))
+}
+
+/// The query, by its fields; one that is not known is refused.
+pub(super) struct Asked<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Asked<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Answer<Self> {
+        match Query::<T>::try_from_uri(&parts.uri) {
+            Ok(Query(value)) => Ok(Asked(value)),
+            Err(e) => {
+                let text = e.body_text();
+                let what = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+                Err(Error::invalid(format!("the query does not fit: {}", lowered(what))).into())
+            }
+        }
+    }
+}
+
+/// A JSON body of this type; a field that is not known is refused. Nothing at all is the empty object.
+pub(super) struct Sent<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Sent<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, _: &S) -> std::result::Result<Self, Response> {
+        let body = reply::read_body(request.into_body()).await?;
+        read(&body).map(Sent).map_err(|e| Refusal::from(e).into_response())
+    }
+}
+
+/// A JSON text as a value of this type.
+///
+/// # Errors
+/// `invalid_arguments` with the place: no JSON, a key twice, a number beyond 64 bits, a field that is not known or does not fit.
+pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
+    let value = if body.iter().all(u8::is_ascii_whitespace) { Value::Object(Map::new()) } else { parse(body)? };
+    serde_path_to_error::deserialize(value).map_err(|e| {
+        let path = e.path().to_string();
+        let place = if path == "." { String::new() } else { format!(" at `{path}`") };
+        Error::invalid(format!("the body does not fit{place}: {}", lowered(&e.into_inner().to_string())))
+    })
+}
+
+/// A JSON text.
+///
+/// # Errors
+/// `invalid_arguments` with the place.
+pub(super) fn parse(body: &[u8]) -> Result<Value> {
+    let text = std::str::from_utf8(body)
+        .map_err(|e| Error::invalid(format!("the body is not UTF-8 text: byte {}", e.valid_up_to())))?;
+    json::parse_untrusted(text).map_err(|e| Error::from(e).context("the body"))
+}
+
+fn lowered(text: &str) -> String {
+    let mut letters = text.trim_end_matches('.').chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// A moment in milliseconds since 1970-01-01 UTC, as RFC 3339 in UTC.
+pub(super) fn utc(unix_ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(unix_ms).unwrap_or_default().to_string()
+}
+
+/// The refusal of one more of what there may be only so many of.
+pub(super) fn rate_limited(what: &str) -> Refusal {
+    Error::new(Kind::RateLimited, format!("too many {what} at once")).hint("close one, or try again later").into()
+}
+
+/// A JSON text that was made already.
+pub(super) fn json_text(bytes: impl Into<Bytes>) -> Response {
+    let mut response = Response::new(Body::from(bytes.into()));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A header that stands once, as text.
+pub(super) fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    gate::text(headers, name)
+}
+
+/// The same value with its version as `ETag`.
+pub(super) fn tagged(version: &str, value: impl IntoResponse) -> Response {
+    let mut response = value.into_response();
+    if let Ok(tag) = HeaderValue::try_from(format!("\"{version}\"")) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(deny_unknown_fields)]
+    struct Body {
+        name: String,
+        #[serde(default)]
+        count: Option<i64>,
+    }
+
+    #[test]
+    fn a_body_is_read_strictly_and_says_where_it_does_not_fit() {
+        assert_eq!(read::<Body>(br#"{"name": "a"}"#).unwrap(), Body { name: "a".into(), count: None });
+        for (text, told) in [
+            (r#"{"name": "a", "nmae": 1}"#, "unknown field `nmae`, expected `name` or `count`"),
+            (r#"{"name": 5}"#, "at `name`: invalid type"),
+            (r#"{"name": "a", "name": "b"}"#, "twice"),
+            (r#"{"name": "a", "count": 99999999999999999999}"#, "64 bits"),
+            (r#"{"name": "a""#, "too early"),
+            ("", "missing field `name`"),
+            (" \n", "missing field `name`"),
+            ("[]", "invalid type"),
+        ] {
+            let e = read::<Body>(text.as_bytes()).unwrap_err();
+            assert_eq!(e.kind(), Kind::InvalidArguments);
+            assert!(e.to_string().contains(told), "{text}: {e}");
+        }
+        assert!(read::<Body>(b"\xff").unwrap_err().message().contains("UTF-8"));
+    }
+}

@@ -1,0 +1,127 @@
+//! The HTTP API: one file a resource, and one table that the router and the document about it are both made of.
+//! It reads requests and writes answers; who may do what, and how it is done, is the host's.
+
+mod answer;
+mod call;
+mod docs;
+mod events;
+mod image;
+mod plugins;
+mod source;
+mod table;
+mod tools;
+
+use crate::app::Host;
+use crate::base::error::{Error, Kind};
+use answer::Refusal;
+use axum::Router;
+use axum::http::Method;
+use axum::response::{IntoResponse, Response};
+use events::Events;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use table::Op;
+use tokio::sync::{Notify, watch};
+
+/// How long calls in flight may go on once the API closes.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long a call that was told to stop may take to do so.
+const STOPPING: Duration = Duration::from_secs(2);
+/// The word of this door.
+pub(super) const DOOR: &str = "http";
+
+/// What all requests of the API share.
+pub(super) struct Api {
+    host: Host,
+    started_at: String,
+    events: Arc<Events>,
+    reference: docs::Reference,
+    running: AtomicUsize,
+    ended: Notify,
+    closing: watch::Sender<bool>,
+}
+
+impl Api {
+    pub(super) fn new(host: &Host) -> Arc<Api> {
+        Arc::new(Api {
+            host: host.clone(),
+            started_at: answer::utc(host.services().clock.unix_ms()),
+            events: Events::new(),
+            reference: docs::Reference::default(),
+            running: AtomicUsize::new(0),
+            ended: Notify::new(),
+            closing: watch::Sender::new(false),
+        })
+    }
+
+    /// Ends the streams of events at once. Calls in flight finish within a while, and are cancelled after it.
+    pub(super) async fn close(&self) {
+        self.closing.send_replace(true);
+        if tokio::time::timeout(GRACE, self.idle()).await.is_err() {
+            let dispatcher = self.host.dispatcher();
+            for call in dispatcher.running().into_iter().filter(|call| call.door == DOOR) {
+                dispatcher.cancel(&call.call);
+            }
+            let _ = tokio::time::timeout(STOPPING, self.idle()).await;
+        }
+    }
+
+    /// Resolves once the API closes.
+    async fn closed(&self) {
+        let _ = self.closing.subscribe().wait_for(|closing| *closing).await;
+    }
+
+    /// Counts a call in flight until the guard is dropped.
+    fn enter(self: &Arc<Self>) -> InFlight {
+        self.running.fetch_add(1, Ordering::AcqRel);
+        InFlight(self.clone())
+    }
+
+    async fn idle(&self) {
+        loop {
+            let ended = self.ended.notified();
+            tokio::pin!(ended);
+            ended.as_mut().enable();
+            if self.running.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+struct InFlight(Arc<Api>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if self.0.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.ended.notify_waiters();
+        }
+    }
+}
+
+/// Every operation, by resource.
+fn table() -> Vec<Op> {
+    [tools::ops(), call::ops(), plugins::ops(), source::ops(), image::ops(), events::ops(), docs::ops()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The routes of the API; who may ask is decided before a request comes here.
+pub(super) fn router<S: Clone + Send + Sync + 'static>(api: &Arc<Api>) -> Router<S> {
+    let mut router = Router::new();
+    for op in table() {
+        router = router.route(op.path, op.route);
+    }
+    router.method_not_allowed_fallback(other_methods).with_state(api.clone())
+}
+
+async fn other_methods(method: Method) -> Response {
+    let error = Error::new(Kind::InvalidArguments, format!("this address does not take {method}"))
+        .hint("the header `Allow` lists what it takes");
+    let mut response = Refusal::from(error).into_response();
+    *response.status_mut() = axum::http::StatusCode::METHOD_NOT_ALLOWED;
+    response
+}
