@@ -1,5 +1,5 @@
-//! Rebuilds the program when a shipped script or module comes, changes or goes, for they are embedded as they are; and asks
-//! the linker for a small table of relocations where the system can read one.
+//! Rebuilds the program when a shipped script or module, or a file of the page, comes, changes or goes, for they are embedded
+//! as they are; and asks the linker for a small table of relocations where the system can read one.
 
 #![expect(
     clippy::disallowed_methods,
@@ -9,7 +9,7 @@
 use std::process::Command;
 
 fn main() {
-    for path in ["build.rs", "scripts", "stdlib"] {
+    for path in ["build.rs", "scripts", "stdlib", "src/http/page"] {
         println!("cargo::rerun-if-changed={path}");
     }
     // Every start reads the whole table, and its 1.6 MiB stay resident.

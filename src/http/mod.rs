@@ -5,6 +5,7 @@ mod api;
 mod caller;
 mod gate;
 mod metrics;
+mod page;
 mod plugin;
 mod proxy;
 mod range;

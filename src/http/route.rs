@@ -4,6 +4,7 @@ use super::access::{Key, Names};
 use super::api::{self, Api};
 use super::gate;
 use super::metrics;
+use super::page;
 use super::plugin;
 use super::proxy::{self, Pictures};
 use super::reply::{failure, read_body};
@@ -71,7 +72,10 @@ pub(super) fn router<E: Endpoint>(shared: Arc<Shared>, mcp: E) -> Router {
         // The gate has limits of its own.
         .layer(DefaultBodyLimit::disable());
     // Everything here answers whoever asks.
-    let open = Router::new().route("/healthz", get(async || "ok\n"));
+    let open = Router::new()
+        .route("/healthz", get(async || "ok\n"))
+        .route("/", get(page::shell))
+        .route("/page/{name}", get(page::part));
     open.fallback_service(closed.with_state(shared.clone()))
         .layer(middleware::from_fn_with_state(shared.clone(), gate::visitor))
         .with_state(shared)

@@ -227,7 +227,7 @@ fn health_is_open_and_everything_else_wants_the_token() {
     let health = server.request("GET", "/healthz", &[], "");
     assert_eq!((health.status, health.body.trim()), (200, "ok"));
     assert!(server.token.len() >= 40, "{} characters", server.token.len());
-    for path in ["/mcp", "/metrics", "/", "/nothing", "/api/tools"] {
+    for path in ["/mcp", "/metrics", "/nothing", "/api/tools"] {
         for headers in [vec![], vec![("Authorization", "Bearer wrong")], vec![("Authorization", server.token.as_str())]]
         {
             let answer = server.request("GET", path, &headers, "");

@@ -1,0 +1,176 @@
+// Small helpers over the DOM, times and texts. Every string becomes a text node: what a tool says can never become markup.
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+/** An element. `props` are attributes; functions under `on…` are listeners, `data` a map of data attributes; false and null are left out. */
+export function h(name, props, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(props ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
+    else if (key === 'data') Object.assign(element.dataset, value);
+    else if (key === 'value') element.value = value;
+    else if (key === 'checked' || key === 'disabled' || key === 'readOnly') element[key] = Boolean(value);
+    else element.setAttribute(key, value === true ? '' : value);
+  }
+  add(element, children);
+  return element;
+}
+
+function add(element, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : String(child));
+  }
+}
+
+/** Puts these in place of what stood in the element. */
+export function fill(element, ...children) {
+  element.textContent = '';
+  add(element, children);
+  return element;
+}
+
+/** Makes the children of `parent` these, `[key, make]` each: one whose key was there stays as it is, with its focus. */
+export function sync(parent, wanted) {
+  const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
+  let place = parent.firstElementChild;
+  for (const [key, make] of wanted) {
+    let child = old.get(key);
+    if (child) old.delete(key);
+    else {
+      child = make();
+      child.dataset.key = key;
+    }
+    if (child === place) place = place.nextElementSibling;
+    else parent.insertBefore(child, place);
+  }
+  for (const child of old.values()) {
+    if (child === place) place = place.nextElementSibling;
+    child.remove();
+  }
+  while (place) { const next = place.nextElementSibling; place.remove(); place = next; }
+}
+
+/** The element with this id; the shell has it, so a missing one is a mistake of ours. */
+export const $ = (id) => document.getElementById(id);
+
+/** A button. `kind` is its classes: `primary`, `quiet`, `small`, `danger`. */
+export const button = (text, onclick, kind = '', props = {}) =>
+  h('button', { type: 'button', class: kind || null, onclick, ...props }, text);
+
+/** A switch with words beside it. */
+export function toggle(label, checked, onchange, props = {}) {
+  const box = h('input', { type: 'checkbox', role: 'switch', checked, ...props });
+  box.addEventListener('change', () => onchange?.(box.checked, box));
+  return h('label', { class: 'switch' }, box, h('span', { class: 'track', 'aria-hidden': 'true' }), h('span', {}, label));
+}
+
+/** A small drawn shape; only the gem of the brand and the spinner need one. */
+export function shape(path, size = 16) {
+  const svg = document.createElementNS(SVG, 'svg');
+  for (const [key, value] of [['viewBox', '0 0 16 16'], ['width', size], ['height', size], ['aria-hidden', 'true']]) svg.setAttribute(key, value);
+  const drawn = document.createElementNS(SVG, 'path');
+  drawn.setAttribute('d', path);
+  drawn.setAttribute('fill', 'currentColor');
+  svg.append(drawn);
+  return svg;
+}
+
+/** Says something to a screen reader. The same words twice are told twice. */
+export function announce(text) {
+  const live = $('live');
+  live.textContent = '';
+  setTimeout(() => { live.textContent = text; }, 30);
+}
+
+/** A note at the corner. It stays while the pointer or the focus is on it; failures stay longer. */
+export function toast(text, { kind = 'note', action, run, stay = kind === 'bad' ? 20000 : 6000 } = {}) {
+  const note = h('div', { class: 'toast', data: { kind } }, h('p', {}, text));
+  let timer;
+  const close = () => { clearTimeout(timer); note.remove(); };
+  if (action) note.append(button(action, () => { close(); run(); }, 'small'));
+  note.append(button('×', close, 'quiet icon', { 'aria-label': 'Dismiss' }));
+  const start = () => { timer = setTimeout(close, stay); };
+  for (const event of ['pointerenter', 'focusin']) note.addEventListener(event, () => clearTimeout(timer));
+  for (const event of ['pointerleave', 'focusout']) note.addEventListener(event, start);
+  const all = $('toasts');
+  all.append(note);
+  while (all.children.length > 4) all.firstChild.remove();
+  start();
+  announce(text);
+  return close;
+}
+
+/** A failure as a person reads it: what happened, then what to do. */
+export const failed = (error, doing) => toast(sentence(error, doing), { kind: 'bad' });
+
+/** The same as one text. */
+export function sentence(error, doing) {
+  const what = doing ? `${doing}: ${error.message}` : error.message;
+  return error.hint ? `${what}. ${capital(error.hint)}.` : `${what}.`;
+}
+
+/** The same as a block, for the place where the thing would have stood. */
+export function trouble(error, retry) {
+  return h('div', { class: 'trouble', role: 'alert' }, h('p', {}, capital(error.message) + '.'),
+    error.hint && h('p', { class: 'soft' }, capital(error.hint) + '.'),
+    retry && button('Try again', retry, 'small'));
+}
+
+/** One sentence and one action, where there is nothing yet. */
+export const empty = (text, ...actions) => h('div', { class: 'empty' }, h('p', {}, text), ...actions);
+
+export const capital = (text) => (text ? text[0].toUpperCase() + text.slice(1) : '');
+
+/** Runs `work` once things have been quiet for a while. */
+export function calm(wait, work) {
+  let timer;
+  return (...given) => { clearTimeout(timer); timer = setTimeout(() => work(...given), wait); };
+}
+
+/** A preference of this browser; a private window that refuses storage just forgets. */
+export const pref = {
+  get(key, or) { try { return JSON.parse(localStorage.getItem(`lapidary.${key}`)) ?? or; } catch { return or; } },
+  set(key, value) { try { localStorage.setItem(`lapidary.${key}`, JSON.stringify(value)); } catch { /* forgotten */ } },
+  drop(key) { try { localStorage.removeItem(`lapidary.${key}`); } catch { /* nothing kept */ } },
+};
+
+const two = (n) => String(n).padStart(2, '0');
+
+/** The time of day, with the date where that is not today. */
+export function when(text) {
+  const at = new Date(text);
+  if (Number.isNaN(at.getTime())) return text ?? '';
+  const time = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  const now = new Date();
+  if (at.toDateString() === now.toDateString()) return time;
+  const day = at.toLocaleDateString(undefined, { day: 'numeric', month: 'short', year: at.getFullYear() === now.getFullYear() ? undefined : 'numeric' });
+  return `${day}, ${time}`;
+}
+
+export const took = (ms) => (ms < 10 ? `${Math.max(0, ms).toFixed(1).replace(/\.0$/, '')} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+export const size = (bytes) => (bytes < 1024 ? `${bytes} B` : bytes < 1 << 20 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / (1 << 20)).toFixed(1)} MiB`);
+export const many = (n, one, more = `${one}s`) => `${n.toLocaleString('en')} ${n === 1 ? one : more}`;
+export const onMac = /Mac|iP(hone|ad)/.test(navigator.platform);
+/** Ctrl, or the command key of a Mac. */
+export const mod = (event) => (onMac ? event.metaKey : event.ctrlKey) && !event.altKey;
+
+/** A unified diff with its signs in colour; the signs stay text, so it reads without colour too. */
+export function diffView(text, label = 'difference') {
+  const lines = text.replace(/\n$/, '').split('\n').filter((line) => !/^(---|\+\+\+) /.test(line) && !line.startsWith('\\'));
+  return h('pre', { class: 'diff', 'aria-label': label, tabindex: '0' }, lines.map((line) =>
+    h('span', { class: line[0] === '+' ? 'plus' : line[0] === '-' ? 'minus' : line.startsWith('@@') ? 'hunk' : null }, `${line}\n`)));
+}
+
+/** A stylesheet for what is only needed now and then. */
+export const styles = (() => {
+  const asked = new Map();
+  return (name) => {
+    if (!asked.has(name)) asked.set(name, new Promise((done) => {
+      const link = h('link', { rel: 'stylesheet', href: `/page/${name}`, onload: done, onerror: done });
+      document.head.append(link);
+    }));
+    return asked.get(name);
+  };
+})();

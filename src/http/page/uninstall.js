@@ -1,0 +1,28 @@
+// Uninstalling: what goes, what stays, and the way back for thirty days.
+
+import { store, del, post, at, query, keep } from './api.js';
+import { h, failed, toast, when } from './dom.js';
+import { sheet } from './sheet.js';
+
+export async function open(plugin) {
+  const data = h('input', { type: 'checkbox', id: 'keep-data' });
+  let answer;
+  await sheet({
+    title: `Uninstall ${plugin}?`, id: 'uninstall',
+    body: [h('p', {}, 'Its files and settings go to the history for 30 days; a click brings them back.'), h('p', {}, h('label', {}, data, ' Keep its settings and notes where they are'))],
+    actions: [['Leave it', undefined], ['Uninstall', true, 'danger']],
+    onsubmit: async () => {
+      try { answer = await del(`${at('plugins', plugin)}${query({ keep_data: data.checked })}`); } catch (error) { return `${error.message}. ${error.hint}`; }
+      return null;
+    },
+  });
+  if (answer === undefined) return;
+  store.plugin = null;
+  location.hash = location.hash.startsWith('#/settings') ? '#/settings' : '#/workshop';
+  toast(`${plugin} is uninstalled.${answer?.undo_until ? ` It can be brought back until ${when(answer.undo_until)}.` : ''}`, { action: 'Undo', stay: 30_000, run: async () => {
+    try {
+      keep(await post(at('plugins', plugin, 'rollback'), {}));
+      location.hash = `#/workshop/${encodeURIComponent(plugin)}`;
+    } catch (error) { failed(error, 'it was not brought back'); }
+  } });
+}
