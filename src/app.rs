@@ -1,5 +1,9 @@
 //! The composition root: paths, services, engine, plugins, dispatcher, watcher. The only room that knows every other.
 
+mod journal;
+
+pub use journal::{Again, Replay};
+
 use crate::base::clock::Clock;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::event::{Bus, Event};
@@ -19,9 +23,10 @@ use crate::script::module::HostModule;
 use crate::script::pool::Pool;
 use crate::script::{engine, program};
 use crate::service::command::Commands;
+use crate::service::journal::Journal as CallJournal;
 use crate::service::{Services, credentials};
 use crate::tool::dispatch::{Call, Dispatcher, Options, Outcome, Who};
-use crate::tool::journal::{CallRecord, Counted, Counters, Journal};
+use crate::tool::journal::{CallRecord, Counted, Counters, Journal, Kept};
 use crate::tool::registry::{Gone, LiveTool, NativeTool, Snapshot};
 use crate::tool::spec::Spec;
 use crate::tool::toolset::{self, Saved};
@@ -49,6 +54,7 @@ struct Inner {
     plugins: Arc<Plugins>,
     dispatcher: Arc<Dispatcher>,
     counters: Arc<Counters>,
+    journal: Arc<CallJournal>,
     history: Arc<History>,
     config: Config,
     shutdowns: Arc<Shutdowns>,
@@ -97,6 +103,7 @@ pub struct HostBuilder {
     watching: Watching,
     shipped: Shipped,
     history: bool,
+    journal: bool,
     brief: bool,
     offline: bool,
     names: Option<Names>,
@@ -120,6 +127,7 @@ impl Default for HostBuilder {
             watching: Watching::On,
             shipped: Shipped::All,
             history: false,
+            journal: false,
             brief: false,
             offline: false,
             names: None,
@@ -182,6 +190,15 @@ impl HostBuilder {
     #[must_use]
     pub fn keep_history(mut self) -> Self {
         self.history = true;
+        self
+    }
+
+    /// Keeps every call in the journal, `user/lapidary.db`: what it was given, what came of it, what it said; secrets are taken out,
+    /// and nothing of private chats is kept. `[journal] keep = false` in `user/lapidary.toml` says no to it. The doors of the
+    /// command line ask for this; a program that embeds the host decides itself, because it may hold what is not its owner's.
+    #[must_use]
+    pub fn keep_journal(mut self) -> Self {
+        self.journal = true;
         self
     }
 
@@ -324,17 +341,21 @@ impl HostBuilder {
         let _ = services.carried.set(Arc::new(Carried(stock.clone())));
         let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot::default()));
         let counters = Arc::new(Counters::new(bus.clone()));
-        let called = self.brief.then(|| Arc::new(Called { counters: counters.clone(), plugins: Mutex::default() }));
-        let journal: Arc<dyn Journal> = match &called {
-            Some(called) => called.clone(),
-            None => counters.clone(),
+        let (keeping, broken_journal) = config::journal(&config, &paths, broken_config.as_ref());
+        let known = Arc::new(journal::KnownSecrets::new(&services));
+        let kept = journal::open(&services, keeping.limits, &known);
+        let hook: Arc<dyn Journal> = match self.journal && keeping.keep {
+            true => Arc::new(Kept::new(counters.clone(), kept.clone())),
+            false => counters.clone(),
         };
+        let called = self.brief.then(|| Arc::new(Called { next: hook.clone(), plugins: Mutex::default() }));
+        let hook: Arc<dyn Journal> = called.clone().map_or(hook, |called| called);
         let options = Options {
             allow_unflagged_in_private: config::flag(&config, "privacy", "allow_unflagged_tools"),
             config: config::for_scripts(&config, &paths, self.config),
         };
         let dispatcher =
-            Dispatcher::new(engine.clone(), services.clone(), pool.clone(), snapshot.clone(), journal, options);
+            Dispatcher::new(engine.clone(), services.clone(), pool.clone(), snapshot.clone(), hook, options);
         let shutdowns = Arc::new(Shutdowns::default());
         let retired = {
             let (engine, services, pool, shutdowns) =
@@ -359,6 +380,7 @@ impl HostBuilder {
         // Numbers only: a history that cannot be read starts them over and says so.
         let remembered = history.numbers().unwrap_or_default();
         let plugins = Plugins::new(loader, snapshot, pool, self.extra.clone(), remembered);
+        known.look_at(&plugins);
         let port = Arc::new(crate::tool::port::ToolsPort::new(&dispatcher, {
             let plugins = Arc::downgrade(&plugins);
             move |name: &str| {
@@ -384,6 +406,7 @@ impl HostBuilder {
             plugins: plugins.clone(),
             dispatcher,
             counters,
+            journal: kept,
             history,
             config,
             shutdowns,
@@ -395,8 +418,8 @@ impl HostBuilder {
             tracing::warn!("user/lapidary.toml is not used");
             bus.publish(Event::Notice { subject: "user/lapidary.toml".into(), message: e.to_string() });
         }
-        for e in broken_network {
-            tracing::warn!("a setting of [net] in user/lapidary.toml is not used");
+        for e in broken_network.into_iter().chain(broken_journal) {
+            tracing::warn!("a setting in user/lapidary.toml is not used");
             bus.publish(Event::Notice { subject: "user/lapidary.toml".into(), message: e.to_string() });
         }
         if self.watching == Watching::On {
@@ -561,6 +584,7 @@ impl Inner {
         if let Some(writer) = self.history_writer.lock().unwrap_or_else(PoisonError::into_inner).take() {
             let _ = writer.join();
         }
+        self.journal.close();
     }
 }
 
@@ -642,6 +666,7 @@ fn shut_down(engine: &Engine, services: &Arc<Services>, gone: &Gone) {
         depth: 0,
         control: Control::start(Budget::SHUTDOWN),
         sink: Arc::new(NoSink),
+        heard: Default::default(),
         nested: None,
         mint: Default::default(),
         used: Default::default(),
@@ -675,9 +700,9 @@ impl crate::service::ports::Carried for Carried {
     }
 }
 
-/// Counts calls, and remembers which plugins were called.
+/// Remembers which plugins were called.
 struct Called {
-    counters: Arc<Counters>,
+    next: Arc<dyn Journal>,
     plugins: Mutex<BTreeSet<Arc<str>>>,
 }
 
@@ -688,11 +713,15 @@ impl Called {
 }
 
 impl Journal for Called {
-    fn record(&self, record: &CallRecord) {
+    fn keeps(&self) -> bool {
+        self.next.keeps()
+    }
+
+    fn record(&self, record: CallRecord) {
         if record.outcome.generation > 0 {
             self.plugins.lock().unwrap_or_else(PoisonError::into_inner).insert(record.outcome.plugin.clone());
         }
-        self.counters.record(record);
+        self.next.record(record);
     }
 }
 

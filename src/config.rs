@@ -4,6 +4,7 @@ use crate::base::error::{Error, Kind, Result};
 use crate::base::file;
 use crate::base::paths::Paths;
 use crate::net::{Outlet, Proxy, Settings, Trusted};
+use crate::service::journal::Limits;
 use rhai::Map;
 use serde_json::Value;
 
@@ -30,6 +31,12 @@ const EXAMPLE: &str = r#"# Lapidary's own settings. A plugin's settings are in u
 # proxy_user = ""                # where the proxy asks for a user name and a password
 # proxy_password = ""
 # extra_ca = "home-ca.pem"       # a file in user/ with certificates that TLS trusts beside the system's
+
+# [journal]                      # the calls that were made: lapidary journal
+# keep = true                    # false keeps none
+# max_mb = 64                    # the oldest go when all of them are more than this
+# max_days = 30                  # .. or older than this
+# max_text_kb = 256              # a longer text of one call is cut
 
 # [config]                       # what scripts read as `config.<key>`: text, numbers, lists; never a secret
 # locale = "en"
@@ -79,7 +86,7 @@ pub fn flag(config: &Config, table: &str, key: &str) -> bool {
 pub fn network(config: &Config, paths: &Paths, broken: Option<&Error>) -> (Settings, Vec<Error>) {
     let mut settings = Settings::default();
     let mut wrong = Vec::new();
-    if let Some(error) = broken.filter(|_| may_name_a_proxy(paths)) {
+    if let Some(error) = broken.filter(|_| may_name(paths, "proxy")) {
         let closed =
             Error::new(Kind::UpstreamUnavailable, "the internet is closed: the settings of this host do not parse")
                 .with_user_action("mend user/lapidary.toml, which may name a proxy")
@@ -110,6 +117,57 @@ pub fn network(config: &Config, paths: &Paths, broken: Option<&Error>) -> (Setti
     (settings, wrong)
 }
 
+/// What `[journal]` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keeping {
+    /// Whether calls are kept at all.
+    pub keep: bool,
+    /// How much.
+    pub limits: Limits,
+}
+
+/// What `[journal]` says about the journal of calls, and what is wrong with it. Where that cannot be read, nothing is kept: it may
+/// have said so.
+#[must_use]
+pub fn journal(config: &Config, paths: &Paths, broken: Option<&Error>) -> (Keeping, Vec<Error>) {
+    let keep = broken.is_none() || !may_name(paths, "journal");
+    let mut keeping = Keeping { keep, limits: Limits::default() };
+    let mut wrong = Vec::new();
+    let Some(journal) = config.get("journal") else { return (keeping, wrong) };
+    let mut bad = |what: String| wrong.push(Error::invalid(format!("user/lapidary.toml, [journal] {what}")));
+    let Some(table) = journal.as_table() else {
+        bad("must be a table".to_owned());
+        return (Keeping { keep: false, ..keeping }, wrong);
+    };
+    let mut number = |key: &str, least: i64, most: i64| match table.get(key) {
+        None => None,
+        Some(toml::Value::Integer(n)) if (least..=most).contains(n) => Some(n.unsigned_abs()),
+        Some(_) => {
+            bad(format!("{key} must be a whole number from {least} to {most}"));
+            None
+        }
+    };
+    let limits = &mut keeping.limits;
+    limits.max_bytes = number("max_mb", 1, 100_000).map_or(limits.max_bytes, |mb| mb << 20);
+    limits.max_days =
+        number("max_days", 1, 36_500).map_or(limits.max_days, |days| u32::try_from(days).unwrap_or(u32::MAX));
+    limits.max_text =
+        number("max_text_kb", 1, 8192).map_or(limits.max_text, |kb| usize::try_from(kb << 10).unwrap_or(usize::MAX));
+    match table.get("keep") {
+        None => {}
+        Some(toml::Value::Boolean(keep)) => keeping.keep = *keep,
+        Some(_) => {
+            bad("keep must be true or false".to_owned());
+            keeping.keep = false;
+        }
+    }
+    const KEYS: [&str; 4] = ["keep", "max_mb", "max_days", "max_text_kb"];
+    for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+        bad(format!("{key} is not known; there are {}", KEYS.join(", ")));
+    }
+    (keeping, wrong)
+}
+
 fn text<'a>(table: &'a toml::Value, key: &str) -> Result<Option<&'a str>> {
     match table.get(key) {
         None => Ok(None),
@@ -131,12 +189,12 @@ fn proxy(net: &toml::Value) -> Result<Option<Proxy>> {
     }
 }
 
-/// Whether a file that does not parse says something of a proxy, or cannot even be read.
-fn may_name_a_proxy(paths: &Paths) -> bool {
+/// Whether a file that does not parse says something of this word, or cannot even be read.
+fn may_name(paths: &Paths, word: &str) -> bool {
     file::read_capped(&paths.lapidary_toml(), MAX).map_or(true, |bytes| {
         String::from_utf8_lossy(&bytes)
             .lines()
-            .any(|line| !line.trim_start().starts_with('#') && line.to_ascii_lowercase().contains("proxy"))
+            .any(|line| !line.trim_start().starts_with('#') && line.to_ascii_lowercase().contains(word))
     })
 }
 
@@ -176,7 +234,7 @@ mod tests {
             .map(|l| format!("{l}\n"))
             .collect();
         let config = bare.parse::<Config>().unwrap();
-        assert_eq!(config.keys().cloned().collect::<Vec<_>>(), ["config", "net", "privacy", "server"]);
+        assert_eq!(config.keys().cloned().collect::<Vec<_>>(), ["config", "journal", "net", "privacy", "server"]);
     }
 
     #[test]
@@ -212,6 +270,36 @@ mod tests {
             assert!(holds(&settings), "{text}");
             assert_eq!(wrong.len(), faults, "{text}: {wrong:?}");
             assert!(!format!("{wrong:?}").contains("s3cret"), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_journal_is_kept_within_limits_unless_the_file_says_otherwise_or_cannot_be_read() {
+        let of = |keep, mb: u64, days, kb: usize| Keeping {
+            keep,
+            limits: Limits { max_bytes: mb << 20, max_days: days, max_text: kb << 10 },
+        };
+        let rows = [
+            ("", of(true, 64, 30, 256), 0),
+            ("[journal]\n", of(true, 64, 30, 256), 0),
+            ("[journal]\nkeep = false\n", of(false, 64, 30, 256), 0),
+            ("[journal]\nmax_mb = 1\nmax_days = 7\nmax_text_kb = 16\n", of(true, 1, 7, 16), 0),
+            ("[journal]\nmax_mb = 0\nmax_days = -1\nmax_text_kb = 9999\n", of(true, 64, 30, 256), 3),
+            ("[journal]\nmax_mb = \"1\"\nmax_days = 1.5\n", of(true, 64, 30, 256), 2),
+            ("[journal]\nkeep = \"no\"\n", of(false, 64, 30, 256), 1),
+            ("[journal]\nkept = false\n", of(true, 64, 30, 256), 1),
+            ("journal = false\n", of(false, 64, 30, 256), 1),
+            ("[journal]\nkeep = fal", of(false, 64, 30, 256), 0),
+            ("# [journal]\n[server]\naddr = \n", of(true, 64, 30, 256), 0),
+        ];
+        let dir = tempfile::tempdir().unwrap();
+        let paths = Paths::at(dir.path());
+        paths.ensure().unwrap();
+        for (text, expected, faults) in rows {
+            std::fs::write(paths.lapidary_toml(), text).unwrap();
+            let (config, broken) = read(&paths);
+            let (keeping, wrong) = journal(&config, &paths, broken.as_ref());
+            assert_eq!((keeping, wrong.len()), (expected, faults), "{text}: {wrong:?}");
         }
     }
 

@@ -127,7 +127,7 @@ impl Context {
     /// [`Stop::NoHost`].
     pub fn calling_host(&self) -> Result<Host, Stop> {
         self.workshop()?;
-        self.builder().watching(Watching::Off).brief().keep_history().start().map_err(Stop::NoHost)
+        self.builder().watching(Watching::Off).brief().keep_history().keep_journal().start().map_err(Stop::NoHost)
     }
 
     /// A host that stays: it follows files, keeps the history, and can be seen by other commands.
@@ -153,7 +153,7 @@ impl Lasting {
     /// # Errors
     /// [`Stop::NoHost`].
     pub fn start(builder: HostBuilder) -> Result<Lasting, Stop> {
-        let host = builder.watching(Watching::On).keep_history().start().map_err(Stop::NoHost)?;
+        let host = builder.watching(Watching::On).keep_history().keep_journal().start().map_err(Stop::NoHost)?;
         let mark = file::hold(&host.paths().host_mark()).ok();
         resident::let_go_of_start();
         Ok(Lasting { host, _mark: mark })

@@ -262,6 +262,7 @@ impl Loader {
             depth: 0,
             control: Control::start(Budget::LOAD),
             sink: Arc::new(NoSink),
+            heard: Default::default(),
             nested: None,
             mint: Default::default(),
             used: Default::default(),

@@ -1,11 +1,13 @@
 //! Who is calling: one `Ctx` travels in the Rhai tag of every evaluation, through callbacks and imported modules.
 //! Natives read it here and nowhere else; there are no globals and no thread-locals for identity.
 
+use super::alloc;
 use super::control::Control;
 use super::resolver::Imports;
 use crate::base::error::{Error, Kind};
 use crate::service::Services;
 use crate::service::fetch::DirectHosts;
+use crate::service::journal::Heard;
 use crate::service::markers::Mint;
 use crate::service::permissions::Grants;
 use crate::service::scopes::ScopeValues;
@@ -103,8 +105,10 @@ pub struct Ctx {
     pub depth: u8,
     /// Deadline, cancel and budgets.
     pub control: Arc<Control>,
-    /// Where progress and logs go.
+    /// Where progress and logs go while the call runs.
     pub sink: Arc<dyn Sink>,
+    /// The same, collected for the journal.
+    pub heard: Heard,
     /// Runs other tools; `None` where that is not allowed: while loading and in `shutdown`.
     pub nested: Option<Arc<dyn NestedCalls>>,
     /// What it made to stand beside its text.
@@ -118,7 +122,24 @@ pub struct Ctx {
 impl Ctx {
     /// A log line of the plugin, without the values of credentials.
     pub fn log(&self, level: &str, text: &str) {
-        self.sink.log(level, &self.redact(text));
+        let text = self.redact(text);
+        // What is collected outlasts the call.
+        alloc::uncharged(|| self.heard.log(level, &text));
+        tracing::debug!(plugin = %self.plugin.name, tool = %self.tool, level, bytes = text.len(), "a line of a plugin");
+        self.sink.log(level, &text);
+    }
+
+    /// One line of status, without the values of credentials.
+    pub fn status(&self, text: &str) {
+        let text = self.redact(text);
+        alloc::uncharged(|| self.heard.status(&text));
+        self.sink.status(&text);
+    }
+
+    /// `done` of `total` steps.
+    pub fn step(&self, done: i64, total: i64) {
+        alloc::uncharged(|| self.heard.step(done, total));
+        self.sink.step(done, total);
     }
 
     /// What takes the values of credentials out of texts: of those that the call was given, and of all that the plugin may ask
@@ -158,6 +179,7 @@ impl Ctx {
             depth: self.depth,
             control,
             sink: self.sink.clone(),
+            heard: self.heard.shared(),
             nested: None,
             mint: Mint::default(),
             used: self.used.clone(),

@@ -2,7 +2,7 @@
 
 use crate::base::error::{Error, Result};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Most files of one row; what is beyond is left out.
 pub const MAX_ITEMS: usize = 12;
@@ -19,7 +19,7 @@ pub struct Files {
 }
 
 /// One file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Item {
     /// The path on this host that serves it: a route of the plugin itself.
     pub url: String,

@@ -6,7 +6,7 @@ use super::picture;
 use super::proxy::{MAX_URL, Signer};
 use crate::base::error::{Error, Kind, Result};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 /// Most tiles of one row.
@@ -24,7 +24,7 @@ pub struct Gallery {
 }
 
 /// One tile.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Tile {
     /// The handle of a picture of the chat, `img:<id>`, which the tile shows.
     #[serde(skip_serializing_if = "Option::is_none")]

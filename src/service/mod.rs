@@ -15,6 +15,7 @@ pub mod grants;
 pub mod html;
 pub mod image;
 pub mod images;
+pub mod journal;
 pub mod markers;
 pub mod math;
 pub mod pattern;
@@ -62,7 +63,7 @@ pub struct Services {
     /// `db::`: a plugin's own SQLite files.
     pub databases: crate::store::plugin_db::Databases,
     /// The host's own database: chats and what belongs to them.
-    pub store: crate::store::main::MainDb,
+    pub store: Arc<crate::store::main::MainDb>,
     /// Signs addresses of pictures elsewhere.
     pub proxy: proxy::Signer,
     /// What owners granted to plugins.
@@ -88,7 +89,7 @@ impl Services {
             credentials: credentials::Store::default(),
             commands: command::Commands::default(),
             databases: crate::store::plugin_db::Databases::default(),
-            store: crate::store::main::MainDb::new(paths.main_db()),
+            store: Arc::new(crate::store::main::MainDb::new(paths.main_db())),
             proxy: proxy::Signer::new(paths.clone()),
             grants: permissions::GrantStore::new(paths.clone(), clock.clone(), bus.clone()),
             tools: OnceLock::new(),

@@ -42,6 +42,30 @@ impl MainDb {
         Ok(value)
     }
 
+    /// Gives the room of deleted rows back to the file system, where the file was made for that.
+    pub(super) fn vacuum_some(&self) {
+        let slot = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connection) = slot.as_ref() {
+            // It gives a row for each page; where it does not come to its end, the room is used again all the same.
+            let vacuum = || -> rusqlite::Result<()> {
+                let mut statement = connection.prepare("PRAGMA incremental_vacuum")?;
+                let mut pages = statement.query([])?;
+                while pages.next()?.is_some() {}
+                Ok(())
+            };
+            let _ = vacuum();
+        }
+    }
+
+    /// Brings what was written into the file itself and empties the log beside it, as far as others let it.
+    pub(super) fn settle_log(&self) {
+        let slot = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connection) = slot.as_ref() {
+            // The pragma gives a row that says how far it came; nobody needs it.
+            let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        }
+    }
+
     /// Runs `work` on a reader, which sees what was committed before it began. `None` where there is no database yet.
     pub(super) fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<Option<T>> {
         let kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -80,6 +104,8 @@ fn open_to_write(path: &Path) -> Result<Connection> {
             let mut connection =
                 Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
             settle(&connection)?;
+            // Counts for a new file only: what is deleted from an older one is used again, and stays in the file until then.
+            connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
             connection.pragma_update(None, "journal_mode", "WAL")?;
             connection.pragma_update(None, "synchronous", "NORMAL")?;
             connection.pragma_update(None, "foreign_keys", true)?;

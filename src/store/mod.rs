@@ -4,6 +4,7 @@
 pub mod chats;
 mod fence;
 pub mod images;
+pub mod journal;
 pub mod main;
 pub mod plugin_db;
 mod schema;

@@ -1,18 +1,24 @@
 //! The one place that runs a tool (promise 1): look-up, gate, arguments, script, result, journal, in that order.
 //! Every door and every nested call comes through here; it has no rule of its own about who may do what.
 
+mod finish;
+
+use finish::Returned;
+pub(super) use finish::ended;
+
 use super::arguments;
 use super::gate;
 pub use super::gate::NESTING;
-use super::journal::{CallRecord, Journal};
+use super::journal::{CallRecord, Called, Journal};
 use super::pictures;
 use super::registry::{Code, Form, LiveTool, Snapshot, Unit};
-use super::result::{self, Handles, Shaped};
+use super::result::Handles;
 pub use super::running::CallHandle;
 use super::running::{Calls, Place, Running};
 use super::spec::Spec;
 pub use super::who::Who;
 use crate::base::error::{Error, Kind, Result};
+use crate::script::alloc;
 use crate::script::control::{self, Budget, Control};
 use crate::script::ctx::{Ctx, NestedCalls, NoSink, Phase, PluginCtx, Sink};
 use crate::script::diagnostic::{self, Diagnostic};
@@ -22,9 +28,7 @@ use crate::script::resolver::Imports;
 use crate::script::value;
 use crate::service::Services;
 use crate::service::markers::{Mint, Part};
-use crate::service::picture::Image;
 use crate::service::scopes::ScopeValues;
-use crate::service::secret::Redactor;
 use arc_swap::ArcSwap;
 use rhai::{Dynamic, Engine, Map};
 use serde_json::Value;
@@ -40,6 +44,7 @@ const PANICS: u32 = 3;
 const FAILURE_CHARS: usize = 4000;
 
 /// What a tool is given.
+#[derive(Clone)]
 pub enum Arguments {
     /// JSON text, as it came.
     Text(String),
@@ -265,7 +270,7 @@ impl Dispatcher {
     /// The outcome of a call whose id another one has.
     fn refused(&self, call: Call, e: Error) -> Outcome {
         let mut outcome = ended("".into(), 0, Err(e));
-        self.told(&call, &mut outcome, Instant::now());
+        self.told(call, Called::Tool, &mut outcome, Instant::now());
         outcome
     }
 
@@ -292,21 +297,22 @@ impl Dispatcher {
     fn run(self: &Arc<Self>, mut call: Call, id: String, parent: Option<(&Arc<Ctx>, usize)>) -> Outcome {
         let start = Instant::now();
         let snapshot = call.snapshot.take().unwrap_or_else(|| self.snapshot.load_full());
-        let mut outcome = self.attempt(&call, parent, &snapshot);
+        let mut aside = Aside { is_nested: parent.is_some(), ..Aside::default() };
+        let mut outcome = self.attempt(&call, parent, &snapshot, &mut aside);
         outcome.call = id;
         outcome.tool = std::mem::take(&mut call.tool);
-        self.tell(&call, &mut outcome, start);
+        self.tell(call, Called::Tool, &mut outcome, start, aside);
         outcome
     }
 
-    /// Tells of a call of another form, which has no id yet.
-    pub(super) fn told(&self, call: &Call, outcome: &mut Outcome, start: Instant) {
+    /// Tells of a call that has no id yet.
+    pub(super) fn told(&self, mut call: Call, what: Called, outcome: &mut Outcome, start: Instant) {
         outcome.call = self.new_id();
-        outcome.tool.clone_from(&call.tool);
-        self.tell(call, outcome, start);
+        outcome.tool = std::mem::take(&mut call.tool);
+        self.tell(call, what, outcome, start, Aside::default());
     }
 
-    fn tell(&self, call: &Call, outcome: &mut Outcome, start: Instant) {
+    fn tell(&self, call: Call, what: Called, outcome: &mut Outcome, start: Instant, aside: Aside) {
         outcome.duration = start.elapsed();
         // Ids, counts and status: never arguments or results (promise 5).
         tracing::debug!(
@@ -321,17 +327,26 @@ impl Dispatcher {
             operations = outcome.operations,
             "call"
         );
-        self.journal.record(&CallRecord {
-            outcome,
-            arguments: &call.arguments,
-            caller: &call.who.caller,
-            door: call.who.door,
-            chat: call.who.chat.as_deref(),
-            private: call.who.private,
+        let Aside { spec, ctx, is_nested } = aside;
+        // What the journal takes outlasts the call. Arguments of a nested call are counted in the budget of the outer one, which
+        // gets back only what is freed on this thread.
+        alloc::uncharged(|| {
+            let (arguments, counted) = match is_nested && self.journal.keeps() {
+                true => (call.arguments.clone(), Some(call.arguments)),
+                false => (call.arguments, None),
+            };
+            self.journal.record(CallRecord { outcome, arguments, who: &call.who, what, start, spec, ctx });
+            counted
         });
     }
 
-    fn attempt(self: &Arc<Self>, call: &Call, parent: Option<(&Arc<Ctx>, usize)>, snapshot: &Snapshot) -> Outcome {
+    fn attempt(
+        self: &Arc<Self>,
+        call: &Call,
+        parent: Option<(&Arc<Ctx>, usize)>,
+        snapshot: &Snapshot,
+        aside: &mut Aside,
+    ) -> Outcome {
         let refuse = |plugin: Arc<str>, generation: u64, e: Error| ended(plugin, generation, Err(e));
         let Some(tool) = snapshot.get(&call.tool) else {
             let offered = |name: &&str| call.who.allowed.as_ref().is_none_or(|allowed| allowed.contains(*name));
@@ -343,6 +358,7 @@ impl Dispatcher {
             );
         };
         let plugin = tool.plugin();
+        aside.spec = Some(tool.spec.clone());
         let depth = parent.map_or(0, |(ctx, _)| ctx.depth + 1);
         let scopes = self.scopes_of(&call.who);
         if let Err(e) = self.admit(call, tool, depth, &scopes) {
@@ -357,9 +373,10 @@ impl Dispatcher {
             Err(e) => return refuse(plugin.name.clone(), tool.generation(), e),
         };
         match &tool.code {
-            Code::Script(unit) => self.run_script(call, parent, tool, unit, scopes, arguments),
+            Code::Script(unit) => self.run_script(call, parent, tool, unit, scopes, arguments, aside),
             Code::Native(native, plugin) => {
                 let ctx = self.context(call, parent, tool, plugin, Budget::CALL, Imports::none(), scopes);
+                aside.ctx = Some(ctx.clone());
                 let _running = control::enter(ctx.control.clone());
                 let done = catch_unwind(AssertUnwindSafe(|| native.call(&ctx, &arguments)))
                     .unwrap_or_else(|_| Err(self.panicked(plugin, 0)));
@@ -436,6 +453,7 @@ impl Dispatcher {
             depth: parent.map_or(0, |(ctx, _)| ctx.depth + 1),
             control,
             sink: call.sink.clone(),
+            heard: Default::default(),
             nested: Some(self.clone()),
             mint: Mint::default(),
             used: Default::default(),
@@ -443,6 +461,7 @@ impl Dispatcher {
         })
     }
 
+    #[allow(clippy::too_many_arguments)] // one call's facts, all of them needed once
     fn run_script(
         self: &Arc<Self>,
         call: &Call,
@@ -451,8 +470,10 @@ impl Dispatcher {
         unit: &Arc<Unit>,
         scopes: Arc<ScopeValues>,
         arguments: serde_json::Map<String, Value>,
+        aside: &mut Aside,
     ) -> Outcome {
         let ctx = self.context(call, parent, tool, &unit.plugin, unit.budget, unit.imports.clone(), scopes);
+        aside.ctx = Some(ctx.clone());
         let level = parent.map_or(0, |(_, level)| level);
         let given = || self.positional(tool, unit, call, &ctx, arguments);
         let Ran { done, diagnostic, is_stopped, operations, memory } =
@@ -576,109 +597,6 @@ impl Dispatcher {
         config
     }
 
-    fn finish(
-        &self,
-        ctx: &Ctx,
-        parent: Option<(&Arc<Ctx>, usize)>,
-        tool: &LiveTool,
-        done: Result<Returned>,
-        chars: usize,
-    ) -> Outcome {
-        let plugin = tool.plugin().name.clone();
-        let done = match ctx.redactor() {
-            None => done,
-            Some(redactor) => done.map(|returned| returned.without(&redactor)).map_err(|e| redactor.error(e)),
-        };
-        let fail = |e: Error| {
-            let e = self.tame(e);
-            let e = if e.fallbacks().is_empty() { e.with_fallbacks(tool.spec.fallbacks.clone()) } else { e };
-            ended(plugin.clone(), tool.generation(), Err(name_tool(e, tool)))
-        };
-        let (shaped, shown, parts) = match done {
-            Ok(returned) => self.shape(ctx, parent, tool, returned, chars),
-            Err(e) => return fail(e),
-        };
-        if let Some(broken) = shaped.broken {
-            return Outcome { warnings: shaped.warnings, rest: shaped.rest, ..fail(broken) };
-        }
-        let mut outcome = ended(plugin.clone(), tool.generation(), Ok(shaped.text));
-        if !shaped.ok {
-            outcome.ok = false;
-            outcome.error =
-                Some(Error::new(Kind::Internal, outcome.text.clone()).with_fallbacks(tool.spec.fallbacks.clone()));
-        }
-        outcome.warnings = shaped.warnings;
-        outcome.structured = shaped.structured;
-        outcome.rest = shaped.rest;
-        outcome.shown = shown;
-        outcome.parts = parts;
-        outcome
-    }
-
-    /// Both copies of what was returned, and what stands beside them. What a nested call made stays in its text, for the script
-    /// that called it to pass on or to drop.
-    fn shape(
-        &self,
-        ctx: &Ctx,
-        parent: Option<(&Arc<Ctx>, usize)>,
-        tool: &LiveTool,
-        returned: Returned,
-        chars: usize,
-    ) -> (Shaped, Option<String>, Vec<Part>) {
-        let Returned { mut value, images, warnings } = returned;
-        let shape = |value| result::shape(value, &tool.spec, chars, &self.handles);
-        if images.is_empty() && ctx.mint.is_empty() && warnings.is_empty() {
-            return (shape(value), None, Vec::new());
-        }
-        let Some(text) = result::text_of(&mut value).map(std::mem::take) else {
-            return (shape(value), None, Vec::new());
-        };
-        let untouched = Mint::default();
-        let mint = match parent {
-            Some((outer, _)) => {
-                outer.mint.adopt(&ctx.mint, &images);
-                &untouched
-            }
-            None => &ctx.mint,
-        };
-        let mut shaped = None;
-        let has_images = !images.is_empty();
-        let copies = mint.copies(text, images, |text| {
-            let is_bare = text.is_empty() && has_images;
-            if let Some(slot) = result::text_of(&mut value) {
-                *slot = text;
-            }
-            let made = shape(std::mem::take(&mut value));
-            let text = if is_bare { String::new() } else { made.text.clone() };
-            shaped = Some(made);
-            text
-        });
-        let mut shaped = shaped.unwrap_or_else(|| shape(Value::Null));
-        let shown = (copies.person != copies.model).then_some(copies.person);
-        shaped.text = copies.model;
-        shaped.warnings.extend(warnings);
-        let again = |part| match part {
-            // What a nested call kept is fetched again now that the text passes it on.
-            Part::Image(image) if image.data.is_empty() => pictures::again(ctx, image).ok().map(Part::Image),
-            other => Some(other),
-        };
-        (shaped, shown, copies.parts.into_iter().filter_map(again).collect())
-    }
-
-    /// What a script throws is shaped as what it returns: short, without raw base64, the rest behind a handle.
-    pub(super) fn tame(&self, e: Error) -> Error {
-        let shape = |text: &str| {
-            let plain = Spec::new("failure", "", Value::Null);
-            result::shape(Value::String(text.to_owned()), &plain, FAILURE_CHARS, &self.handles).text
-        };
-        let hint = e.hint_text().filter(|h| h.len() > FAILURE_CHARS).map(shape);
-        let e = if e.message().len() > FAILURE_CHARS { e.reworded(shape) } else { e };
-        match hint {
-            Some(hint) => e.hint(hint),
-            None => e,
-        }
-    }
-
     fn is_quarantined(&self, plugin: &PluginCtx, generation: u64) -> bool {
         let panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
         !panics.is_empty() && panics.get(&(plugin.name.clone(), generation)).is_some_and(|n| *n >= PANICS)
@@ -719,6 +637,14 @@ impl NestedCalls for Dispatcher {
     }
 }
 
+/// What a call leaves for the journal beside its outcome.
+#[derive(Default)]
+struct Aside {
+    spec: Option<Arc<Spec>>,
+    ctx: Option<Arc<Ctx>>,
+    is_nested: bool,
+}
+
 /// What came of running a function.
 pub(super) struct Ran<T> {
     pub(super) done: Result<T>,
@@ -727,60 +653,4 @@ pub(super) struct Ran<T> {
     is_stopped: bool,
     pub(super) operations: u64,
     pub(super) memory: u64,
-}
-
-/// What a tool returned: its value, and the pictures that came with its text.
-struct Returned {
-    value: Value,
-    images: Vec<Image>,
-    warnings: Vec<String>,
-}
-
-impl Returned {
-    fn of(ctx: &Ctx, value: Value, given: pictures::Given) -> Result<Returned> {
-        let (images, warnings) = if given.is_empty() { Default::default() } else { given.keep(ctx)? };
-        Ok(Returned { value, images, warnings })
-    }
-}
-
-impl Returned {
-    /// Without the values of credentials.
-    fn without(mut self, redactor: &Redactor) -> Returned {
-        self.value = redactor.json(self.value);
-        for text in self.images.iter_mut().filter_map(|image| image.caption.as_mut()).chain(&mut self.warnings) {
-            *text = redactor.text(text).into_owned();
-        }
-        self
-    }
-}
-
-/// How a call ended, without what is told of every call: its id, its tool, its time.
-pub(super) fn ended(plugin: Arc<str>, generation: u64, done: Result<String>) -> Outcome {
-    let (text, error) = match done {
-        Ok(text) => (text, None),
-        Err(e) => (result::failure_text(&e), Some(e)),
-    };
-    Outcome {
-        call: String::new(),
-        tool: String::new(),
-        plugin,
-        generation,
-        ok: error.is_none(),
-        text,
-        shown: None,
-        parts: Vec::new(),
-        error,
-        structured: None,
-        rest: None,
-        diagnostic: None,
-        warnings: Vec::new(),
-        duration: Duration::ZERO,
-        operations: 0,
-        memory: 0,
-    }
-}
-
-/// An internal failure names its tool, so that a model can say which one failed.
-fn name_tool(e: Error, tool: &LiveTool) -> Error {
-    if e.kind() == Kind::Internal { e.context(format!("error in {}", tool.spec.name)) } else { e }
 }

@@ -1,6 +1,7 @@
 //! Routes of plugins: which one a path means, and running its handler by the rules of a tool call. It knows no sockets.
 
 use super::dispatch::{Call, CallHandle, Dispatcher, Outcome, Who, ended};
+use super::journal::Called;
 use super::registry::{Code, LiveTool};
 use crate::base::error::{Error, Kind, Result};
 use crate::base::json;
@@ -286,7 +287,7 @@ impl Dispatcher {
                 (outcome, done)
             }
         };
-        self.told(&call, &mut outcome, start);
+        self.told(call, Called::Route, &mut outcome, start);
         match reply {
             Ok(reply) => Answer::Reply(Box::new(reply)),
             Err(e) => Answer::Failed(e),

@@ -145,6 +145,7 @@ fn context(world: &World, tool: &str, phase: Phase, imports: &Arc<Imports>, budg
         depth: 0,
         control: Control::start(budget),
         sink: world.watcher.clone(),
+        heard: Default::default(),
         nested: (phase == Phase::Call).then(|| world.tools()),
         mint: Default::default(),
         used: Default::default(),

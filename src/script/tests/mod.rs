@@ -154,6 +154,7 @@ impl Rig {
             depth: 0,
             control,
             sink: self.sink.clone(),
+            heard: Default::default(),
             nested: None,
             mint: Default::default(),
             used: Default::default(),
