@@ -1,4 +1,5 @@
 //! One call through the whole path, beside a bare Rhai call with the same JSON around it, 500 plugins loaded.
+//! Once as it is for an embedder, and once with the journal on, as every door has it.
 //! Then the hand-over from another thread, beside a bare channel round trip around the same work.
 
 use crate::measure::{self, Pair, bare, process_cpu, ratio, rounds, timed};
@@ -18,11 +19,38 @@ const HANDED: usize = 2_000;
 pub fn run() {
     let root = plugins::root(500);
     let host = plugins::host(root.path(), |b| b);
-    let floor = Floor::new();
     let inner = host.clone();
-    measure::on_a_call_thread(move || on_the_thread(&inner, &floor));
+    measure::on_a_call_thread(move || on_the_thread(&inner, &Floor::new()));
     handed_over(&host);
     host.stop();
+    let host = plugins::host(root.path(), lapidary::HostBuilder::keep_journal);
+    let inner = host.clone();
+    measure::on_a_call_thread(move || with_the_journal(&inner, &Floor::new()));
+    host.stop();
+}
+
+/// The same with every call kept: what it costs the call, and what it costs the thread that writes.
+fn with_the_journal(host: &Host, floor: &Floor) {
+    let who = Who::owner("bench").in_chat("bench");
+    let n = rounds(CALLS);
+    let (mut calls, mut writing) = (0, std::time::Duration::ZERO);
+    ratio(
+        &Pair { name: "dispatch/bare, every call kept", limit: 2.0, rounds: 31, of: n },
+        || bare(|| timed(|| (0..n).for_each(|_| drop(black_box(floor.call()))))),
+        || {
+            let start = process_cpu();
+            let own = timed(|| (0..n).for_each(|_| drop(black_box(call(host, &who)))));
+            let waiting = timed(|| assert!(host.journal().flush(std::time::Duration::from_secs(60))));
+            calls += n;
+            writing += (process_cpu() - start).saturating_sub(own + waiting);
+            own
+        },
+    );
+    let each = writing.as_secs_f64() * 1e6 / calls.max(1) as f64;
+    measure::value("a kept call, on the thread that writes", each, "µs", 15.0);
+    let page = host.journal().list(&lapidary::service::journal::Filter::default()).expect("the journal can be read");
+    assert_eq!(page.dropped, 0, "the journal keeps up");
+    assert!(!page.calls.is_empty());
 }
 
 struct Floor {

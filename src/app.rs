@@ -2,7 +2,8 @@
 
 mod journal;
 
-pub use journal::{Again, Replay};
+pub(crate) use journal::arguments_of;
+pub use journal::{Again, Change, Replay};
 
 use crate::base::clock::Clock;
 use crate::base::error::{Error, Kind, Result};

@@ -4,7 +4,7 @@
 use super::call::{self, Progress};
 use super::context::{Context, Done, Lasting, Stop, Verdict};
 use super::{print, settings};
-use crate::app::Host;
+use crate::app::{Host, arguments_of};
 use crate::base::error::Error;
 use crate::base::event::Event;
 use crate::base::paths::Paths;
@@ -29,7 +29,7 @@ Enter alone runs it again, and so does every save. Ctrl+C ends it.")]
 pub struct Dev {
     /// Also plugins from here: a script, a plugin folder, or a folder of those
     path: Option<PathBuf>,
-    /// Run this tool after every save, with the arguments of its @example
+    /// Run this tool after every save, with the arguments of its @example, else those of its newest call in the journal
     #[arg(long, value_name = "TOOL")]
     replay: Option<String>,
 }
@@ -288,10 +288,13 @@ impl Bench {
 
     /// Runs the last call again.
     fn again(&mut self) {
-        let Some((tool, given)) = &self.last else { return };
+        let Some((tool, given)) = &mut self.last else { return };
         let snapshot = self.host.dispatcher().snapshot();
         let example =
             snapshot.get(tool).and_then(|t| t.spec.examples.first()).and_then(|e| e.arguments.as_object().cloned());
+        if given.is_none() && example.is_none() && snapshot.get(tool).is_some() {
+            *given = kept(&self.host, tool);
+        }
         let arguments = given.clone().or(example).unwrap_or_default();
         let outcome = self.host.call_now(Call {
             arguments: Arguments::Object(arguments),
@@ -308,6 +311,19 @@ impl Bench {
         } else {
             call::show_failure(&outcome);
         }
+    }
+}
+
+/// The arguments of a tool's newest call that can run again.
+fn kept(host: &Host, tool: &str) -> Option<Map<String, Value>> {
+    let entry = host.journal().newest(Some(tool)).ok()??;
+    match arguments_of(&entry) {
+        Ok(Arguments::Object(arguments)) => {
+            let at = super::journal::when(&entry.listed.at);
+            say("", &format!("{tool}: with the arguments of the call of {at}; type a call to give others"));
+            Some(arguments)
+        }
+        Ok(Arguments::Text(_)) | Err(_) => None,
     }
 }
 

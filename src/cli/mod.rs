@@ -12,6 +12,7 @@ mod doctor;
 mod grant;
 mod history;
 mod info;
+mod journal;
 mod log;
 mod mcp;
 mod new;
@@ -19,6 +20,7 @@ mod parts;
 mod preview;
 mod print;
 mod reference;
+mod replay;
 mod resident;
 mod rollback;
 mod serve;
@@ -80,6 +82,8 @@ enum Command {
     Test(test::Test),
     Tools(tools::Tools),
     Call(call::Call),
+    Journal(journal::JournalCommand),
+    Replay(replay::Replay),
     Preview(preview::Preview),
     Settings(settings::Settings),
     Info(info::Info),
@@ -113,6 +117,8 @@ impl Command {
             Command::Test(c) => c.run(cx),
             Command::Tools(c) => c.run(cx),
             Command::Call(c) => c.run(cx),
+            Command::Journal(c) => c.run(cx),
+            Command::Replay(c) => c.run(cx),
             Command::Preview(c) => c.run(cx),
             Command::Settings(c) => c.run(cx),
             Command::Info(c) => c.run(cx),

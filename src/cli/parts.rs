@@ -2,7 +2,9 @@
 
 use crate::base::error::{Result, io};
 use crate::base::file;
-use crate::service::attachments::one_line;
+use crate::service::attachments::{Item, one_line};
+use crate::service::gallery::Tile;
+use crate::service::journal::Piece;
 use crate::service::markers::Part;
 use crate::service::picture::{self, Image, View};
 use crate::tool::dispatch::Outcome;
@@ -15,32 +17,83 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     for part in &outcome.parts {
         match part {
             Part::Image(image) => out.push(picture_line(image)),
-            Part::Gallery(gallery) => {
-                out.push(format!("gallery {}", gallery.title).trim_end().to_owned());
-                for (at, tile) in gallery.items.iter().enumerate() {
-                    let place = tile.place().unwrap_or("(no picture)");
-                    let line = format!("  {}. {}  {place}", at + 1, tile.title);
-                    out.push(line.trim_end().to_owned());
-                }
-            }
-            Part::Files(files) => {
-                out.push(format!("files {}", files.title).trim_end().to_owned());
-                out.extend(files.items.iter().map(|item| format!("  {}  {}", item.name, item.url)));
-            }
+            Part::Gallery(row) => gallery(&row.title, &row.items, &mut out),
+            Part::Files(row) => files(&row.title, &row.items, &mut out),
         }
     }
     out
 }
 
+/// As [`lines`], for what the journal kept.
+pub(super) fn kept_lines(pieces: &[Piece]) -> Vec<String> {
+    let mut out = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Image { id, media_type, width, height, display_only, unseen, bytes, .. } => {
+                out.push(picture(&Picture {
+                    id: id.as_deref(),
+                    media_type,
+                    size: (*width, *height),
+                    display_only: *display_only,
+                    unseen: unseen.as_deref(),
+                    bytes: *bytes,
+                }));
+            }
+            Piece::Gallery { title, items } => gallery(title, items, &mut out),
+            Piece::Files { title, items } => files(title, items, &mut out),
+        }
+    }
+    out
+}
+
+fn gallery(title: &str, items: &[Tile], out: &mut Vec<String>) {
+    out.push(format!("gallery {title}").trim_end().to_owned());
+    for (at, tile) in items.iter().enumerate() {
+        let place = tile.place().unwrap_or("(no picture)");
+        let line = format!("  {}. {}  {place}", at + 1, tile.title);
+        out.push(line.trim_end().to_owned());
+    }
+}
+
+fn files(title: &str, items: &[Item], out: &mut Vec<String>) {
+    out.push(format!("files {title}").trim_end().to_owned());
+    out.extend(items.iter().map(|item| format!("  {}  {}", item.name, item.url)));
+}
+
 fn picture_line(image: &Image) -> String {
-    let handle = image.id.as_deref().unwrap_or("(not kept)");
-    let size = if image.width > 0 { format!("{} x {}, ", image.width, image.height) } else { String::new() };
-    let only = match &image.view {
-        _ if image.display_only => ", for you alone".to_owned(),
-        View::Unseen(why) => format!(", not shown to a model: {}", one_line(why, 200)),
-        View::Same | View::Copy { .. } => String::new(),
+    picture(&Picture {
+        id: image.id.as_deref(),
+        media_type: &image.media_type,
+        size: (image.width, image.height),
+        display_only: image.display_only,
+        unseen: match &image.view {
+            View::Unseen(why) => Some(why),
+            View::Same | View::Copy { .. } => None,
+        },
+        bytes: image.data.len() as u64,
+    })
+}
+
+/// What a line says of a picture.
+struct Picture<'a> {
+    id: Option<&'a str>,
+    media_type: &'a str,
+    size: (u32, u32),
+    display_only: bool,
+    unseen: Option<&'a str>,
+    bytes: u64,
+}
+
+fn picture(picture: &Picture) -> String {
+    let handle = picture.id.unwrap_or("(not kept)");
+    let (width, height) = picture.size;
+    let size = if width > 0 { format!("{width} x {height}, ") } else { String::new() };
+    let only = match picture.unseen {
+        _ if picture.display_only => ", for you alone".to_owned(),
+        Some(why) => format!(", not shown to a model: {}", one_line(why, 200)),
+        None => String::new(),
     };
-    format!("picture {handle}  {}, {size}{} bytes{only}", image.media_type, image.data.len())
+    format!("picture {handle}  {}, {size}{} bytes{only}", picture.media_type, picture.bytes)
 }
 
 /// `images`, `files` and, where there are some, `galleries`.

@@ -6,12 +6,12 @@ use super::{syntax, value};
 use crate::base::error::{Error, Kind};
 use rhai::{Dynamic, EvalAltResult, ImmutableString, Map, Position};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::sync::Arc;
 
 /// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The file or tool does not load, or the call failed.
@@ -21,7 +21,7 @@ pub enum Severity {
 }
 
 /// One call on the way to the fault, innermost first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Frame {
     /// The function that was called.
     pub function: String,
@@ -34,7 +34,7 @@ pub struct Frame {
 }
 
 /// One finding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
@@ -57,7 +57,7 @@ pub struct Diagnostic {
     /// Column of the snippet's first character: 1, but for a long line.
     pub snippet_column: usize,
     /// The calls that led there, innermost first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<Frame>,
 }
 

@@ -162,8 +162,8 @@ impl Dispatcher {
         journal: Arc<dyn Journal>,
         mut options: Options,
     ) -> Arc<Self> {
-        // Ids stay unique across restarts without asking anybody.
-        let prefix = format!("c_{:x}_", services.clock.unix_ms() & 0xff_ffff_ffff);
+        // Ids stay unique across restarts and processes without asking anybody.
+        let prefix = format!("c_{:x}{:04x}_", services.clock.unix_ms() & 0xff_ffff_ffff, fastrand::u16(..));
         // What most calls see; a chat and its privacy are put in where there is one.
         for (key, value) in [("room", Dynamic::UNIT), ("chat", Dynamic::UNIT), ("private", false.into())] {
             options.config.insert(key.into(), value);

@@ -16,6 +16,7 @@ mod host_api;
 mod host_rules;
 mod house;
 mod http;
+mod journal;
 #[path = "../../benches/kept.rs"]
 mod kept;
 mod lasting;
