@@ -6,7 +6,7 @@ pub(crate) use journal::arguments_of;
 pub use journal::{Again, Change, Replay};
 
 use crate::base::clock::Clock;
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, Result};
 use crate::base::event::{Bus, Event};
 use crate::base::paths::Paths;
 use crate::config::{self, Config};
@@ -30,7 +30,7 @@ use crate::tool::dispatch::{Call, Dispatcher, Options, Outcome, Who};
 use crate::tool::journal::{CallRecord, Counted, Counters, Journal, Kept};
 use crate::tool::registry::{Gone, LiveTool, NativeTool, Snapshot};
 use crate::tool::spec::Spec;
-use crate::tool::toolset::{self, Saved};
+use crate::tool::toolset;
 use arc_swap::ArcSwap;
 use rhai::{Engine, Map};
 use serde_json::Value;
@@ -456,11 +456,7 @@ impl Host {
     /// # Errors
     /// `not_found` for a single word that stands for nothing.
     pub fn select(&self, words: &[String]) -> Result<BTreeSet<String>> {
-        let saved = match crate::base::file::read_text_capped(&self.paths().toolsets_file(), 4 << 20) {
-            Ok(text) => Saved::parse(&text)?.0,
-            Err(e) if e.kind() == Kind::NotFound => Saved::default(),
-            Err(e) => return Err(e),
-        };
+        let saved = crate::tool::saved::load(self.paths())?;
         let snapshot = self.0.dispatcher.snapshot();
         let owners = self.0.services.scopes.owners();
         let catalog = crate::tool::port::catalog(&snapshot, &owners);

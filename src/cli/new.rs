@@ -2,12 +2,8 @@
 
 use super::context::{Context, Done, Stop, Verdict};
 use super::print;
-use crate::app::Host;
-use crate::base::error::{Error, Kind as ErrorKind};
-use crate::plugin::discover::Origin;
 use crate::plugin::scaffold::{self, Form, Kind};
 use crate::plugin::stock::Embedded;
-use crate::tool::names;
 use crate::tool::spec::Spec;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -61,29 +57,6 @@ fn sample(spec: &Spec) -> String {
     out
 }
 
-/// A new plugin takes nothing from those that are there: neither a name, also one in other letters, nor a tool.
-fn is_free(host: &Host, name: &str, tool: &str) -> Result<(), Error> {
-    let taken =
-        |what: String| Err(Error::new(ErrorKind::Conflict, what).hint("take another name; nothing was written"));
-    let plugins = host.plugins();
-    if let Some(other) = plugins.names().into_iter().find(|other| other.eq_ignore_ascii_case(name))
-        && let Some(found) = plugins.found(&other)
-    {
-        let place = found.place();
-        return taken(match found.origin {
-            Origin::Shipped => format!("`{name}` is a shipped plugin, and the new one would take its place"),
-            _ => format!("`{name}` would be the same name as the plugin `{other}`: `{place}` is there already"),
-        });
-    }
-    let snapshot = host.dispatcher().snapshot();
-    if let Some(live) = snapshot.iter().find(|live| names::fold(&live.name) == names::fold(tool)) {
-        let owner = &live.plugin().name;
-        let place = plugins.found(owner).map(|found| format!(" ({})", found.place())).unwrap_or_default();
-        return taken(format!("the tool `{}` belongs to the plugin `{owner}`{place} already", live.name));
-    }
-    Ok(())
-}
-
 impl New {
     pub(super) fn run(&self, cx: &Context) -> Done {
         if self.agent {
@@ -99,7 +72,7 @@ impl New {
         let name = scaffold::plugin_name(&self.name)?;
         let tool = scaffold::tool_name(&name);
         let host = cx.host()?;
-        is_free(&host, &name, &tool)?;
+        host.plugins().is_free(&name, &tool)?;
         let files = scaffold::new(&paths, &Embedded, &self.name, form, kind)?;
         let shown: Vec<String> = files.iter().map(|f| paths.shown(f)).collect();
         // From the tool itself, so that the command works as it stands.

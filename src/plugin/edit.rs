@@ -5,8 +5,10 @@ use super::discover::{self, Found, Location, MANIFEST, Origin, is_litter};
 use super::load::{Loader, guarded};
 use super::read::Unsaved;
 use super::set::Plugins;
+use super::source::{History, KeptFile};
 use super::status::Status;
 use super::swap::asks_for_more;
+use super::tune::diff;
 use crate::base::error::{Error, Kind, Result, io};
 use crate::base::file;
 use crate::script::diagnostic::Diagnostic;
@@ -204,6 +206,26 @@ impl Plugins {
         let (loader, shown) = (self.loader.clone(), shown(found, &unsaved.path));
         let checked = self.pool().run(move || syntax(&loader, &shown, &unsaved.bytes));
         checked.unwrap_or_else(|| vec![super::swap::lost()])
+    }
+
+    /// The files of a version that was kept, beside those that are there now.
+    ///
+    /// # Errors
+    /// `not_found` with the numbers that are kept; `internal` for a version that is damaged.
+    pub fn kept_files(&self, history: &History, name: &str, generation: u64) -> Result<Vec<KeptFile>> {
+        // A plugin that is gone may still have a history.
+        let found = self.found(name);
+        let now = |path: &str| {
+            let bytes = found.as_ref().and_then(|found| self.bytes(found, path).ok())?;
+            String::from_utf8(bytes).ok()
+        };
+        let shown = |(path, bytes): (String, Vec<u8>)| {
+            let size = bytes.len() as u64;
+            let text = String::from_utf8(bytes).ok();
+            let diff = text.as_ref().map(|then| diff(&now(&path).unwrap_or_default(), then));
+            KeptFile { path, bytes: size, text, diff }
+        };
+        Ok(history.files(name, generation)?.into_iter().map(shown).collect())
     }
 
     /// What discovery found of a plugin.

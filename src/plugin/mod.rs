@@ -2,6 +2,7 @@
 //! Only `load` compiles scripts; to all others a script is text.
 
 pub mod change;
+pub mod consent;
 pub mod discover;
 pub mod edit;
 pub mod load;

@@ -76,15 +76,27 @@ impl Plugins {
     /// `not_found` for a name that is neither a live tool nor a plugin, or a plugin without settings to change; `disabled` for
     /// a plugin that is off; `invalid_arguments` naming the key for a change that a save would refuse.
     pub fn preview(self: &Arc<Self>, subject: &str, look: &Look) -> Result<Preview> {
+        match self.snapshot.load().get(subject) {
+            Some(tool) => self.preview_some(&tool.plugin().name, Some(subject), look),
+            None => self.preview_some(subject, None, look).map_err(|e| self.no_subject(subject, e)),
+        }
+    }
+
+    /// As [`Plugins::preview`], for a name that is a plugin's and no tool's.
+    ///
+    /// # Errors
+    /// As [`Plugins::preview`].
+    pub fn preview_of_plugin(self: &Arc<Self>, plugin: &str, look: &Look) -> Result<Preview> {
+        self.preview_some(plugin, None, look)
+    }
+
+    fn preview_some(self: &Arc<Self>, plugin: &str, only: Option<&str>, look: &Look) -> Result<Preview> {
         let snapshot = self.snapshot.load_full();
-        let (plugin, only) = match snapshot.get(subject) {
-            Some(tool) => (tool.plugin().name.to_string(), Some(subject)),
-            None => (subject.to_owned(), None),
-        };
+        let plugin = plugin.to_owned();
         let now = snapshot.of_plugin(&plugin);
         if now.is_empty() {
             // Says why there is nothing to look at: unknown, off, or not loaded.
-            self.generation_for_settings(&plugin).map_err(|e| self.no_subject(subject, e))?;
+            self.generation_for_settings(&plugin)?;
         }
         let under = match &look.change {
             Some(change) => Some(self.under(&plugin, change)?),

@@ -1,7 +1,9 @@
 //! Writes the first version of a plugin: a tool that works, and a test beside it. It overwrites nothing.
 
-use super::discover::{MANIFEST, Stock};
+use super::discover::{MANIFEST, Origin, Stock};
 use super::load::NEVER_TOOLS;
+use super::set::Plugins;
+use super::status::Status;
 use crate::base::error::{Error, Kind as ErrorKind, Result, io};
 use crate::base::file;
 use crate::base::paths::{Paths, valid_plugin_name};
@@ -10,6 +12,7 @@ use crate::tool::names;
 use crate::tool::toolset::CATEGORIES;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How the tool file says what its tools are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -78,6 +81,46 @@ pub fn new(paths: &Paths, stock: &dyn Stock, name: &str, form: Form, kind: Kind)
     match kind {
         Kind::SingleFile => single(paths, &name, &tool, form),
         Kind::Folder => folder(paths, &name, &tool, form),
+    }
+}
+
+impl Plugins {
+    /// Whether a new plugin takes nothing from those that are there: neither a name, also one in other letters, nor a tool.
+    ///
+    /// # Errors
+    /// `conflict` naming what is there.
+    pub fn is_free(&self, name: &str, tool: &str) -> Result<()> {
+        let taken =
+            |what: String| Err(Error::new(ErrorKind::Conflict, what).hint("take another name; nothing was written"));
+        if let Some(other) = self.names().into_iter().find(|other| other.eq_ignore_ascii_case(name))
+            && let Some(found) = self.found(&other)
+        {
+            let place = found.place();
+            return taken(match found.origin {
+                Origin::Shipped => format!("`{name}` is a shipped plugin, and the new one would take its place"),
+                _ => format!("`{name}` would be the same name as the plugin `{other}`: `{place}` is there already"),
+            });
+        }
+        let snapshot = self.snapshot.load();
+        if let Some(live) = snapshot.iter().find(|live| names::fold(&live.name) == names::fold(tool)) {
+            let owner = &live.plugin().name;
+            let place = self.found(owner).map(|found| format!(" ({})", found.place())).unwrap_or_default();
+            return taken(format!("the tool `{}` belongs to the plugin `{owner}`{place} already", live.name));
+        }
+        Ok(())
+    }
+
+    /// Writes a new plugin as [`new`] does and loads it. Runs builds: not for a runtime thread.
+    ///
+    /// # Errors
+    /// As [`new`] and [`Plugins::is_free`].
+    pub fn create(self: &Arc<Self>, name: &str, form: Form, kind: Kind) -> Result<Status> {
+        let name = plugin_name(name)?;
+        self.is_free(&name, &tool_name(&name))?;
+        new(&self.loader.services.paths, &*self.loader.stock, &name, form, kind)?;
+        self.rescan();
+        self.refresh(&[name.as_str().into()]);
+        self.status(&name).ok_or_else(|| self.unknown(&name))
     }
 }
 

@@ -25,6 +25,8 @@ use tokio::sync::watch;
 
 /// Rank of tools that the embedding program brings: before every plugin.
 const NATIVE_RANK: u32 = 0;
+/// The file of saved toolsets is looked at up to this size.
+const MAX_TOOLSETS: u64 = 4 << 20;
 
 /// One known plugin.
 pub(super) struct Entry {
@@ -52,6 +54,8 @@ pub(super) struct State {
     pub(super) entries: BTreeMap<Arc<str>, Entry>,
     notices: Vec<Notice>,
     native: Vec<Arc<LiveTool>>,
+    /// The file of saved toolsets as it was last told of.
+    toolsets: Option<Option<Vec<u8>>>,
 }
 
 /// The plugins of one host.
@@ -576,10 +580,15 @@ impl Plugins {
         }
     }
 
-    /// Saved toolsets changed: who reads the tools through one sees others now.
+    /// Saved toolsets may have changed: who reads the tools through one sees others now. The same file again is no news.
     pub fn toolsets_changed(&self) {
-        let _state = self.state();
-        self.publish(Snapshot::clone(&self.snapshot.load()), true);
+        let file = self.loader.services.paths.toolsets_file();
+        let content = crate::base::file::read_capped(&file, MAX_TOOLSETS).ok();
+        let mut state = self.state();
+        if state.toolsets.as_ref() != Some(&content) {
+            state.toolsets = Some(content);
+            self.publish(Snapshot::clone(&self.snapshot.load()), true);
+        }
     }
 
     /// Hands new grants to every live plugin: they count from the next host call on.

@@ -64,6 +64,19 @@ pub struct EntryFile {
     pub sha256: String,
 }
 
+/// One file of an entry with its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct KeptFile {
+    /// Path in the plugin's folder, or the name of its one file.
+    pub path: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Its text; nothing for a file that is none.
+    pub text: Option<String>,
+    /// What going back would change in the file that is there now, as a unified diff; empty where it is the same.
+    pub diff: Option<String>,
+}
+
 /// A good generation to keep. Files named `std/<module>` are shared modules and not kept.
 pub struct Record<'a, B> {
     /// The plugin's name.

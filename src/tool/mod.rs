@@ -19,6 +19,7 @@ mod reject;
 pub mod result;
 pub mod route;
 pub mod running;
+pub mod saved;
 pub mod schema;
 pub mod spec;
 pub mod tokens;

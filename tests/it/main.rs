@@ -4,6 +4,7 @@
 mod api;
 mod api_client;
 mod api_events;
+mod api_plugins;
 mod api_source;
 mod cli;
 mod command;

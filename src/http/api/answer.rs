@@ -129,6 +129,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Sent<T> {
 /// `invalid_arguments` with the place: no JSON, a key twice, a number beyond 64 bits, a field that is not known or does not fit.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     let value = if body.iter().all(u8::is_ascii_whitespace) { Value::Object(Map::new()) } else { parse(body)? };
+    // A list would do as an object whose fields are in order, and says nothing about what it means.
+    if !value.is_object() {
+        return Err(Error::invalid("the body is no JSON object"));
+    }
     serde_path_to_error::deserialize(value).map_err(|e| {
         let path = e.path().to_string();
         let place = if path == "." { String::new() } else { format!(" at `{path}`") };
@@ -173,6 +177,13 @@ pub(super) fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str>
     gate::text(headers, name)
 }
 
+/// The version behind an `If-Match` or in an `ETag`: without quotes and without the mark of a weak one.
+pub(super) fn version_of(tag: &str) -> &str {
+    let tag = tag.trim();
+    let tag = tag.strip_prefix("W/").unwrap_or(tag);
+    tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')).unwrap_or(tag)
+}
+
 /// The same value with its version as `ETag`.
 pub(super) fn tagged(version: &str, value: impl IntoResponse) -> Response {
     let mut response = value.into_response();
@@ -207,12 +218,20 @@ mod tests {
             (r#"{"name": "a""#, "too early"),
             ("", "missing field `name`"),
             (" \n", "missing field `name`"),
-            ("[]", "invalid type"),
+            ("[]", "no JSON object"),
+            (r#"["a", 1]"#, "no JSON object"),
         ] {
             let e = read::<Body>(text.as_bytes()).unwrap_err();
             assert_eq!(e.kind(), Kind::InvalidArguments);
             assert!(e.to_string().contains(told), "{text}: {e}");
         }
         assert!(read::<Body>(b"\xff").unwrap_err().message().contains("UTF-8"));
+    }
+
+    #[test]
+    fn a_version_is_what_stands_in_a_tag() {
+        for (tag, version) in [("\"ab\"", "ab"), ("W/\"ab\"", "ab"), ("ab", "ab"), (" \"ab\" ", "ab"), ("\"", "\"")] {
+            assert_eq!(version_of(tag), version);
+        }
     }
 }

@@ -5,11 +5,14 @@ mod answer;
 mod call;
 mod docs;
 mod events;
+mod grants;
 mod image;
 mod plugins;
+mod settings;
 mod source;
 mod table;
 mod tools;
+mod toolsets;
 
 use crate::app::Host;
 use crate::base::error::{Error, Kind};
@@ -103,10 +106,21 @@ impl Drop for InFlight {
 
 /// Every operation, by resource.
 fn table() -> Vec<Op> {
-    [tools::ops(), call::ops(), plugins::ops(), source::ops(), image::ops(), events::ops(), docs::ops()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        tools::ops(),
+        toolsets::ops(),
+        call::ops(),
+        plugins::ops(),
+        source::ops(),
+        settings::ops(),
+        grants::ops(),
+        image::ops(),
+        events::ops(),
+        docs::ops(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The routes of the API; who may ask is decided before a request comes here.

@@ -1,19 +1,43 @@
-//! `/api/plugins`: what there is, what is live of it, and switching and loading it.
+//! `/api/plugins`: what there is, what is live of it; making, switching and loading it, and going back to earlier versions.
 
 use super::Api;
-use super::answer::{Answer, At};
-use super::table::{Op, get};
+use super::answer::{Answer, At, Sent, blocking};
+use super::table::{Content, Op, get, post, schema_of};
+use crate::app::Host;
+use crate::base::error::Result;
+use crate::plugin::scaffold::{Form, Kind};
+use crate::plugin::set::Switch;
+use crate::plugin::source::{Entry, KeptFile};
 use crate::plugin::status::Status;
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 pub(super) fn ops() -> Vec<Op> {
     vec![
         get("/api/plugins", "Every plugin with its state, by name", list).gives::<Plugins>(),
+        post("/api/plugins", "Write a new plugin that works, with a test beside it", create)
+            .takes::<CreateSent>()
+            .answers(201, Content::Json(schema_of::<Status>())),
         get("/api/plugins/{name}", "The state of one plugin", one).gives::<Status>(),
+        post("/api/plugins/{name}/enable", "Switch a plugin on", enable).gives::<Status>(),
+        post("/api/plugins/{name}/disable", "Switch a plugin off; its files, settings and state stay", disable)
+            .gives::<Status>(),
+        post("/api/plugins/{name}/reload", "Load a plugin's files again now", reload).gives::<Status>(),
+        get("/api/plugins/{name}/history", "The versions of a plugin that were kept, newest first", history)
+            .gives::<Versions>(),
+        get(
+            "/api/plugins/{name}/history/{generation}",
+            "The files of a version, and what going back to it would change",
+            version,
+        )
+        .gives::<Version>(),
+        post("/api/plugins/{name}/rollback", "Bring an earlier version's source back into the files", rollback)
+            .takes::<RollbackSent>()
+            .gives::<Status>(),
     ]
 }
 
@@ -44,11 +68,125 @@ async fn list(State(api): State<Arc<Api>>) -> Json<Plugins> {
 }
 
 async fn one(State(api): State<Arc<Api>>, At(name): At<String>) -> Answer<Json<Status>> {
-    Ok(Json(known(&api, &name)?))
+    Ok(Json(known(&api.host, &name)?))
 }
 
 /// The state of a plugin, or the failure with names that are close.
-pub(super) fn known(api: &Api, name: &str) -> Answer<Status> {
-    let plugins = api.host.plugins();
-    plugins.status(name).ok_or_else(|| plugins.unknown(name).into())
+fn known(host: &Host, name: &str) -> Result<Status> {
+    host.plugins().status(name).ok_or_else(|| host.plugins().unknown(name))
+}
+
+/// A plugin to write.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CreateSent {
+    /// Its name: letters, digits, `_` and `-`.
+    name: String,
+    /// One file, or a folder with a manifest.
+    #[serde(default)]
+    kind: KindSent,
+    /// How its file says what its tools are.
+    #[serde(default)]
+    form: FormSent,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum KindSent {
+    /// One file in `user/tools/`.
+    #[default]
+    Tool,
+    /// A folder in `user/plugins/`.
+    Plugin,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum FormSent {
+    /// A comment above each function.
+    #[default]
+    Documented,
+    /// `TOOLS` and `execute`.
+    Explicit,
+}
+
+async fn create(State(api): State<Arc<Api>>, Sent(sent): Sent<CreateSent>) -> Answer<(StatusCode, Json<Status>)> {
+    let kind = match sent.kind {
+        KindSent::Tool => Kind::SingleFile,
+        KindSent::Plugin => Kind::Folder,
+    };
+    let form = match sent.form {
+        FormSent::Documented => Form::Documented,
+        FormSent::Explicit => Form::Explicit,
+    };
+    let status = blocking(&api, move |host| host.plugins().create(&sent.name, form, kind)).await?;
+    Ok((StatusCode::CREATED, Json(status)))
+}
+
+async fn enable(State(api): State<Arc<Api>>, At(name): At<String>) -> Answer<Json<Status>> {
+    Ok(Json(blocking(&api, move |host| host.plugins().switch(&name, Switch::On)).await?))
+}
+
+async fn disable(State(api): State<Arc<Api>>, At(name): At<String>) -> Answer<Json<Status>> {
+    Ok(Json(blocking(&api, move |host| host.plugins().switch(&name, Switch::Off)).await?))
+}
+
+async fn reload(State(api): State<Arc<Api>>, At(name): At<String>) -> Answer<Json<Status>> {
+    Ok(Json(blocking(&api, move |host| host.plugins().reload(&name)).await?))
+}
+
+/// What was kept of a plugin.
+#[derive(Serialize, JsonSchema)]
+struct Versions {
+    /// The versions, newest first.
+    entries: Vec<Entry>,
+    /// The generation that answers; nothing where none does.
+    live: Option<u64>,
+}
+
+async fn history(State(api): State<Arc<Api>>, At(name): At<String>) -> Answer<Json<Versions>> {
+    let versions = blocking(&api, move |host| {
+        let entries = host.history().list(&name);
+        // A plugin that is gone may still have a history.
+        if entries.is_empty() {
+            known(host, &name)?;
+        }
+        Ok(Versions { entries, live: host.plugins().live(&name).map(|live| live.number) })
+    });
+    Ok(Json(versions.await?))
+}
+
+/// A version that was kept.
+#[derive(Serialize, JsonSchema)]
+struct Version {
+    /// Its number.
+    generation: u64,
+    /// Its files.
+    files: Vec<KeptFile>,
+}
+
+async fn version(State(api): State<Arc<Api>>, At((name, generation)): At<(String, u64)>) -> Answer<Json<Version>> {
+    let files = blocking(&api, move |host| host.plugins().kept_files(host.history(), &name, generation)).await?;
+    Ok(Json(Version { generation, files }))
+}
+
+/// A version to go back to.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RollbackSent {
+    /// Its number; the last good one that differs from the files where there is none.
+    generation: Option<u64>,
+}
+
+async fn rollback(
+    State(api): State<Arc<Api>>,
+    At(name): At<String>,
+    Sent(sent): Sent<RollbackSent>,
+) -> Answer<Json<Status>> {
+    let status = blocking(&api, move |host| {
+        let found = host.plugins().known(&name)?;
+        host.history().rollback(&found, sent.generation)?;
+        host.plugins().reload(&name)
+    });
+    Ok(Json(status.await?))
 }

@@ -93,6 +93,28 @@ impl Permission {
         })
     }
 
+    /// What it allows, in words that go on from "it may"; `names` are the hosts or credentials it is limited to.
+    #[must_use]
+    pub fn says(self, names: &[String]) -> String {
+        let list = match names {
+            [] => String::new(),
+            [one] => one.clone(),
+            [most @ .., last] => format!("{} and {last}", most.join(", ")),
+        };
+        match self {
+            Permission::ExternalHttp if names.is_empty() => "talk to any host on the internet".to_owned(),
+            Permission::ExternalHttp => format!("talk to {list}"),
+            Permission::UseSecrets if names.is_empty() => "use any stored credential".to_owned(),
+            Permission::UseSecrets if names.len() == 1 => format!("use the credential {list}"),
+            Permission::UseSecrets => format!("use the credentials {list}"),
+            other => {
+                let meaning = other.meaning().trim_end_matches('.');
+                let mut letters = meaning.chars();
+                letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+            }
+        }
+    }
+
     /// Whether declaring it is enough for a plugin that the owner put there: the dangerous ones need the owner's word.
     /// `EXTERNAL_HTTP` is harmless only for the hosts it lists, which [`Record::effective`] knows.
     #[must_use]
