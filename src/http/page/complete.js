@@ -28,8 +28,8 @@ async function docs() {
     }
   }
   for (const one of language?.functions ?? []) {
-    made.functions.set(one.name, one);
-    method(one, 'value');
+    if (one.receiver) method({ ...one, isProperty: one.property }, one.receiver);
+    else made.functions.set(one.name, one);
   }
   known = made;
   return made;
@@ -239,7 +239,7 @@ async function meaning(line, column) {
   }
   if (text[from - 1] === '.' && text[from - 2] !== '.') {
     const one = all.methods.get(word);
-    return one ? { from, lines: signaturesOf(one, one.owner === 'value' ? '' : `${one.owner}.`), doc: one.doc } : null;
+    return one ? { from, lines: signaturesOf(one, `${one.owner}.`), doc: one.doc } : null;
   }
   if (all.modules.has(word) && text.slice(from + word.length).startsWith('::')) return { from, lines: [word], doc: all.modules.get(word).doc };
   const own = ownNames().get(word);

@@ -1,7 +1,5 @@
 // Small helpers over the DOM, times and texts. Every string becomes a text node: what a tool says can never become markup.
 
-const SVG = 'http://www.w3.org/2000/svg';
-
 /** An element. `props` are attributes; functions under `on…` are listeners, `data` a map of data attributes; false and null are left out. */
 export function h(name, props, ...children) {
   const element = document.createElement(name);
@@ -63,18 +61,7 @@ export const button = (text, onclick, kind = '', props = {}) =>
 export function toggle(label, checked, onchange, props = {}) {
   const box = h('input', { type: 'checkbox', role: 'switch', checked, ...props });
   box.addEventListener('change', () => onchange?.(box.checked, box));
-  return h('label', { class: 'switch' }, box, h('span', { class: 'track', 'aria-hidden': 'true' }), h('span', {}, label));
-}
-
-/** A small drawn shape; only the gem of the brand and the spinner need one. */
-export function shape(path, size = 16) {
-  const svg = document.createElementNS(SVG, 'svg');
-  for (const [key, value] of [['viewBox', '0 0 16 16'], ['width', size], ['height', size], ['aria-hidden', 'true']]) svg.setAttribute(key, value);
-  const drawn = document.createElementNS(SVG, 'path');
-  drawn.setAttribute('d', path);
-  drawn.setAttribute('fill', 'currentColor');
-  svg.append(drawn);
-  return svg;
+  return h('label', { class: 'switch' }, box, h('span', {}, label));
 }
 
 /** Says something to a screen reader. The same words twice are told twice. */

@@ -61,6 +61,7 @@ export function show(value, { stay = false, readOnly = false } = {}) {
   measure();
   moved();
   draw(true);
+  learn();
 }
 
 /** Puts text in place of a range, so that the browser's own undo takes it back. */
@@ -147,8 +148,10 @@ function changed() {
     const shift = added - removed;
     states.splice(head + 1, removed, ...new Array(added).fill(null));
     if (known > head) {
+      // What an earlier change left unlearnt stays so: it ends where that change ended.
+      const unlearnt = trusted > known ? dirty + shift : 0;
       trusted = Math.max(known, trusted) + shift;
-      dirty = head + added;
+      dirty = Math.max(head + added, unlearnt);
       known = head;
     } else trusted = 0;
     for (const problem of problems) if (problem.row >= head + removed) problem.row += shift;

@@ -74,10 +74,10 @@ function problem(result) {
 /** Pictures in a numbered row; a click, or Enter, opens the lightbox, where arrow keys walk. */
 function pictures(images) {
   if (!images.length) return null;
-  const shown = images.map((image, index) => ({ src: imageOf(image.id), title: `Picture ${index + 1}`, note: `${image.width} × ${image.height}, ${image.media_type}` }));
+  const shown = images.map((image, index) => ({ src: image.id ? imageOf(image.id) : null, title: image.caption || `Picture ${index + 1}`, note: [image.width ? `${image.width} × ${image.height}` : '', image.media_type].filter(Boolean).join(', ') }));
   return h('ol', { class: 'pictures', 'aria-label': 'Pictures' }, images.map((image, index) => h('li', {},
     h('button', { type: 'button', class: 'tile', onclick: () => open('lightbox', shown, index) },
-      h('img', { src: shown[index].src, alt: `Picture ${index + 1}`, loading: 'lazy', decoding: 'async', width: image.width || null, height: image.height || null }),
+      shown[index].src ? h('img', { src: shown[index].src, alt: shown[index].title, loading: 'lazy', decoding: 'async', width: image.width || null, height: image.height || null }) : h('span', { class: 'soft' }, 'not kept'),
       images.length > 1 && h('span', { class: 'index', 'aria-hidden': 'true' }, String(index + 1))),
     image.unseen ? h('p', { class: 'soft' }, `not shown to the model: ${image.unseen}`) : image.display_only && h('p', { class: 'soft' }, 'for you alone'))));
 }
@@ -134,7 +134,7 @@ function player(url, name) {
 // ── What the model sees ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 function modelHalf(result) {
-  const seen = (result.parts ?? []).filter((part) => part.type === 'image' && !part.display_only && !part.unseen);
+  const seen = (result.parts ?? []).filter((part) => part.type === 'image' && part.id && !part.display_only && !part.unseen);
   return [
     h('pre', { class: 'said', tabindex: '0' }, result.text),
     seen.length > 0 && h('ol', { class: 'pictures', 'aria-label': 'Pictures the model sees' }, seen.map((image, index) => h('li', {},

@@ -78,8 +78,9 @@ function draw(place, plugin, view) {
         mark(fields, error);
       }
     } },
-  notes(view), heads.length > 1 && h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Pages of settings' }, heads), groups, said, preview,
-  h('div', { class: 'row-head actions' }, save, back, h('span', { class: 'grow' }),
+  h('div', {}, notes(view), heads.length > 1 && h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Pages of settings' }, heads), groups),
+  // What it comes to stands beside the fields where there is room, below them where there is none.
+  h('div', { class: 'side-by' }, h('div', { class: 'row-head actions' }, save, back, h('span', { class: 'grow' }),
     view.stored.length > 0 && button('All to their defaults', async () => {
       try {
         const kept = Object.fromEntries(view.fields.filter((field) => view.stored.includes(field.key) && field.widget !== 'password').map((field) => [field.key, view.values[field.key]]));
@@ -87,7 +88,8 @@ function draw(place, plugin, view) {
         toast(`${plugin}: settings are their defaults again.`, { action: 'Undo', run: async () => { try { await put(at('plugins', plugin, 'settings'), { settings: kept }); await show(place, plugin); } catch (error) { failed(error); } } });
         await show(place, plugin);
       } catch (error) { failed(error); }
-    }, 'quiet small')));
+    }, 'quiet small')), said, preview));
+  place.classList.add('settings-place');
   fill(place, form);
   form.addEventListener('list-changed', changed);
 }
