@@ -155,7 +155,9 @@ function point(index, quiet) {
   list.now = (index + list.items.length) % list.items.length;
   const item = list.items[list.now];
   for (const [at, option] of [...list.element.firstChild.children].entries()) option.setAttribute('aria-selected', at === list.now);
-  list.element.firstChild.children[list.now].scrollIntoView({ block: 'nearest' });
+  const [box, option] = [list.element.firstChild, list.element.firstChild.children[list.now]];
+  // Within the list only: the script behind it must not scroll along.
+  box.scrollTop = Math.max(option.offsetTop + option.offsetHeight - box.clientHeight, Math.min(box.scrollTop, option.offsetTop));
   code.setAttribute('aria-activedescendant', `complete-${list.now}`);
   const about = list.element.lastChild;
   const doc = firstSentence(item.doc);
@@ -220,6 +222,8 @@ code.addEventListener('blur', () => { close(); hush(); });
 // ── What a name means ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 let about = null;
+/** Where the pointer was, for what it brought up; what keys brought up stays until a key or the caret goes on. */
+let over = null;
 
 /** What is known of the name at a place: `{lines, doc}` or null. */
 async function meaning(line, column) {
@@ -274,6 +278,7 @@ async function popUp(found, line, offset) {
 function hush() {
   about?.element.remove();
   about = null;
+  over = null;
 }
 
 /** Text with `code` and fenced examples, as the reference has them. */
@@ -285,7 +290,6 @@ export function prose(doc) {
 }
 
 let still;
-let over = null;
 code.addEventListener('mousemove', (event) => {
   clearTimeout(still);
   const { clientX, clientY } = event;
@@ -301,11 +305,11 @@ code.addEventListener('mousemove', (event) => {
     const column = Math.floor((clientX - sheet.left - parseFloat(style.paddingLeft)) / per);
     const found = column < text.length && await meaning(line, column);
     if (!found) return;
-    over = { x: clientX, y: clientY };
     await popUp(found, line, editor.at().offset);
+    over = { x: clientX, y: clientY };
   }, 450);
 });
-code.addEventListener('mouseleave', () => { clearTimeout(still); hush(); });
+code.addEventListener('mouseleave', () => { clearTimeout(still); if (over) hush(); });
 
 /** After a pause on a known name its signature is told to who does not see the page. */
 const sayLater = calm(1200, async () => {

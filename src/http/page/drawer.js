@@ -74,7 +74,7 @@ async function log() {
   const full = await Promise.all(calls.map((call) => get(at('journal', call.id)).catch(() => null)));
   const said = full.filter((call) => call?.logs?.length);
   if (!said.length) return h('p', { class: 'soft' }, 'Nothing was logged lately. log::info("…") in the script writes here.');
-  return said.map((call) => h('section', {}, h('h3', { class: 'soft' }, h('a', { href: `#/journal/${encodeURIComponent(call.id)}` }, `${when(call.at)} ${call.tool}`)), logLines(call.logs)));
+  return said.map((call) => h('section', {}, h('h2', { class: 'soft' }, h('a', { href: `#/journal/${encodeURIComponent(call.id)}` }, `${when(call.at)} ${call.tool}`)), logLines(call.logs)));
 }
 
 async function settings() {
@@ -102,7 +102,7 @@ async function schema() {
   const { tools } = await get(`${at('tools', store.tool, 'preview')}${query({ dialect })}`);
   const one = tools.find((tool) => tool.tool === store.tool) ?? tools[0];
   return fill(place,
-    h('div', { class: 'row-head' }, h('h3', {}, store.tool), choice, h('span', { class: 'soft' }, many(one.tokens, 'token')), one.name !== one.tool && h('span', { class: 'soft' }, `the model calls it ${one.name}`)),
+    h('div', { class: 'row-head' }, h('h2', {}, store.tool), choice, h('span', { class: 'soft' }, many(one.tokens, 'token')), one.name !== one.tool && h('span', { class: 'soft' }, `the model calls it ${one.name}`)),
     one.notes?.map((note) => h('p', { class: 'note', data: { kind: 'look' } }, note)),
     h('pre', { class: 'said json', tabindex: '0', 'aria-label': 'definition' }, typeof one.definition === 'string' ? one.definition : JSON.stringify(one.definition, null, 2)));
 }

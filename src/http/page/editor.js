@@ -46,6 +46,7 @@ export const isQuiet = () => quiet;
 export function show(value, { stay = false, readOnly = false } = {}) {
   const kept = { start: code.selectionStart, end: code.selectionEnd, top: box.scrollTop, left: box.scrollLeft };
   code.readOnly = readOnly;
+  left = null;
   quiet = true;
   if (code.value !== value) code.value = value;
   changed();
@@ -305,6 +306,12 @@ function moved() {
   return before.line !== caret.line || before.column !== caret.column;
 }
 
+// A dialog that closes gives the focus back, and some browsers the caret to the start of the text: it goes where it was.
+let left = null;
+code.addEventListener('blur', () => { left = [code.selectionStart, code.selectionEnd, code.selectionDirection]; });
+code.addEventListener('pointerdown', () => { left = null; });
+code.addEventListener('focus', () => { if (left && code.selectionStart === 0 && code.selectionEnd === 0) code.setSelectionRange(...left); });
+
 let frame;
 function soon(all) {
   if (frame) { frame.all ||= all; return; }
@@ -337,7 +344,7 @@ function drawBubble() {
   const bubble = $('bubble');
   const problem = problems.find((one) => one.row === caret.line) ?? problems.find((one) => one.severity === 'error');
   if (!problem) { bubble.hidden = true; return; }
-  const key = `${problem.row} ${problem.column} ${problem.message} ${caret.line === problem.row + 1}`;
+  const key = `${problem.row} ${problem.column} ${problem.message} ${caret.line === problem.row + 1} ${box.clientWidth}`;
   if (bubble.dataset.key === key && !bubble.hidden) { bubble.style.top = `${topOf(problem)}px`; return; }
   const column = problem.column > 0 ? columnOf(problem.row, problem.column) : 0;
   bubble.dataset.key = key;

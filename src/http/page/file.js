@@ -4,7 +4,7 @@
 import { store, tell, get, post, put, at, query, keep } from './api.js';
 import { $, announce, failed, pref, toast, when } from './dom.js';
 import * as editor from './editor.js';
-import { draftKey, isDirty, notice, select, showProblems, strip } from './workshop.js';
+import { draftKey, isDirty, notice, openFile, select, showProblems, strip } from './workshop.js';
 import { open } from './main.js';
 
 /** Tells this page's drafts from those of another tab. */
@@ -49,7 +49,9 @@ async function copyFirst(text) {
     const status = await post(at('plugins', plugin, 'copy'), {});
     keep(status);
     pref.drop(draftKey());
-    await select(status.name, undefined, { place: { path, line: editor.at().line + 1, column: 0 } });
+    if (status.name !== plugin) await select(status.name);
+    await openFile(status.name, path);
+    if (!store.open?.editable) throw new Error(`the copy of ${plugin} cannot be edited either`);
     editor.show(text, { stay: true });
     toast(`${status.name} is your own now, in ${status.path}.`, { kind: 'good' });
     return write();

@@ -3,7 +3,7 @@
 import { keep, post, refreshTools, at, query } from './api.js';
 import { h, announce, capital, failed, many, size, toast, toggle } from './dom.js';
 import { sheet } from './sheet.js';
-import { select } from './workshop.js';
+import { visit } from './workshop.js';
 
 const LARGEST = 50 << 20;
 
@@ -44,8 +44,7 @@ export async function open(file) {
   keep(status);
   for (const [grant, yes] of grants) if (yes) await post(at('plugins', status.name, 'grants'), { grant }).catch((error) => failed(error, `not granted: ${grant}`));
   await refreshTools();
-  location.hash = `#/workshop/${encodeURIComponent(status.name)}`;
-  await select(status.name, undefined, { remember: false });
+  await visit(status.name);
   toast(`${status.name} is installed.`, { kind: 'good' });
   announce(`${status.name} is installed.`);
 }

@@ -3,7 +3,7 @@
 import { store, on, get, at, query } from './api.js';
 import { h, button, calm, empty, fill, sync, toast, took, toggle, trouble, when, size } from './dom.js';
 import { logLines, show as showResult } from './result.js';
-import { goToFinding, select } from './workshop.js';
+import { goToFinding, visit } from './workshop.js';
 import { use } from './run.js';
 import { open } from './main.js';
 
@@ -89,15 +89,14 @@ function draw(call) {
     h('h3', {}, 'result'), body,
     call.diagnostic && h('p', {}, button(`Go to ${call.diagnostic.file}:${call.diagnostic.line}`, () => goToFinding(call.diagnostic, call.plugin), 'small')),
     call.logs?.length > 0 && [h('h3', {}, 'log'), logLines(call.logs)],
-    call.progress?.length > 0 && h('details', {}, h('summary', {}, 'progress'), h('ol', { class: 'log plain' }, call.progress.map((one) => h('li', {}, one.text ?? one.status ?? `${one.done} of ${one.total}`)))));
+    call.progress?.length > 0 && h('details', {}, h('summary', {}, 'progress'), h('ol', { class: 'log plain' }, call.progress.map((one) => h('li', {}, one.text ?? `${one.done} of ${one.total}`)))));
   showResult(body, { result: { ...call, diagnostic: undefined } });
 }
 
 /** Opens the tool with these arguments in its form. */
 async function toWorkshop(call) {
   if (!store.tools.some((tool) => tool.name === call.tool)) return toast(`${call.tool} is not there now.`, { kind: 'look' });
-  location.hash = `#/workshop/${encodeURIComponent(call.plugin)}/${encodeURIComponent(call.tool)}`;
-  await select(call.plugin, call.tool, { remember: false });
+  await visit(call.plugin, call.tool);
   use(call.arguments);
 }
 

@@ -60,7 +60,7 @@ on('signed-out', (error) => signIn(error));
 // ── Views ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Goes where the address says: `#/workshop/<plugin>/<tool>`, `#/journal/<call>`, `#/settings/<plugin>`. */
-async function route() {
+export async function route() {
   if (!store.session) return;
   if (location.hash && !location.hash.startsWith('#/')) return;
   const [name = 'workshop', ...rest] = location.hash.slice(2).split('/').filter(Boolean).map(decoded);

@@ -3,7 +3,7 @@
 import { keep, post, pluginOf, refreshTools } from './api.js';
 import { h, capital, toast } from './dom.js';
 import { sheet } from './sheet.js';
-import { pane, select } from './workshop.js';
+import { pane, visit } from './workshop.js';
 
 export async function open(given = '') {
   const name = h('input', { type: 'text', id: 'new-name', name: 'name', value: given, autocomplete: 'off', spellcheck: 'false', maxlength: '64', autofocus: true, 'aria-describedby': 'new-name-help' });
@@ -28,8 +28,7 @@ export async function open(given = '') {
   if (!status) return;
   keep(status);
   await refreshTools();
-  location.hash = `#/workshop/${encodeURIComponent(status.name)}`;
-  await select(status.name, undefined, { remember: false });
+  await visit(status.name);
   pane('script');
   document.getElementById('code').focus();
   toast(`${status.name} is live. Change its text; saving makes the change live.`, { kind: 'good' });

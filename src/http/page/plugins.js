@@ -3,7 +3,7 @@
 
 import { store, on, at, pluginOf } from './api.js';
 import { h, button, empty, fill, sync, toggle } from './dom.js';
-import { act, chip, chipOf, select } from './workshop.js';
+import { act, chip, chipOf, visit } from './workshop.js';
 import { open } from './main.js';
 
 const HOST = [['-access', 'Sign-in and tokens'], ['-toolsets', 'Toolsets'], ['-about', 'This host']];
@@ -78,7 +78,7 @@ function drawHead(status) {
     first && h('div', { class: status.waiting ? 'note' : 'trouble', data: { kind: 'look' } }, h('p', {}, first.line ? `${first.file}:${first.line}: ${first.message}` : first.message), first.hint && h('p', { class: 'soft' }, first.hint)),
     status.quarantined?.map((one) => h('p', { class: 'note', data: { kind: 'look' } }, `Left out: ${one.tool}. ${one.reason}`)));
   fill(tail, h('div', { class: 'row-head wrap' },
-    button('Open in the Workshop', async () => { location.hash = `#/workshop/${encodeURIComponent(status.name)}`; await select(status.name, undefined, { remember: false }); }),
+    button('Open in the Workshop', () => visit(status.name)),
     button('History', () => open('history', status.name)),
     button('Reload', () => act(status.name, 'reload')),
     h('a', { class: 'button', href: at('plugins', status.name, 'download'), download: '' }, 'Download'),

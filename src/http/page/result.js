@@ -11,13 +11,13 @@ const local = (path) => (typeof path === 'string' && /^\/(?!\/)/.test(path) ? pa
 const web = (url) => (typeof url === 'string' && /^https?:\/\//.test(url) ? url : null);
 
 /** Puts a result into `place`. With `then` and `diff` it says what differs from an earlier one. */
-export async function show(place, { result, then, diff, logs }) {
+export async function show(place, { result, then, diff, logs, said }) {
   await styles('more.css');
   const name = `r${++count}`;
   const model = modelHalf(result);
   const person = personHalf(result);
   const tabs = [['you', 'you see', person], ['model', `the model sees · ${many(result.tokens ?? 0, 'token')}`, model]];
-  const panels = tabs.map(([key, words, content]) => h('section', { class: 'half', role: 'tabpanel', id: `${name}-${key}`, 'aria-label': words, data: { half: key } }, h('h4', { 'aria-hidden': 'true' }, words), content));
+  const panels = tabs.map(([key, words, content]) => h('section', { class: 'half', role: 'tabpanel', id: `${name}-${key}`, 'aria-labelledby': `${name}-tab-${key}`, data: { half: key } }, h('h4', { 'aria-hidden': 'true' }, words), content));
   const heads = tabs.map(([key, words]) => button(words, () => choose(key), null, { role: 'tab', id: `${name}-tab-${key}`, 'aria-controls': `${name}-${key}`, data: { half: key } }));
   const choose = (key, focus) => {
     half = key;
@@ -35,6 +35,7 @@ export async function show(place, { result, then, diff, logs }) {
   fill(place,
     then && h('p', { class: 'note', data: { kind: diff ? 'look' : 'good' } }, diff ? `Replayed: it differs from the call of version ${then.generation}.` : `Replayed: the same as version ${then.generation} gave.`),
     list, h('div', { class: 'both' }, panels),
+    said && h('p', { class: 'soft' }, `The last it said: ${said}.`),
     then && diff && h('details', { open: true }, h('summary', {}, 'What differs'), diffView(diff)),
     logs?.length > 0 && h('details', {}, h('summary', {}, many(logs.length, 'log line')), logLines(logs)),
     result.warnings?.length > 0 && h('details', {}, h('summary', {}, many(result.warnings.length, 'note for the author', 'notes for the author')), h('ul', {}, result.warnings.map((text) => h('li', {}, typeof text === 'string' ? text : text.message)))));
@@ -87,7 +88,7 @@ function gallery(part) {
     const small = item.handle ? imageOf(item.handle) : local(item.thumb) ?? local(item.full);
     return { src: local(item.full) ?? small, small, title: item.title || `Picture ${index + 1}`, page: web(item.page) };
   });
-  return h('section', { class: 'gallery' }, part.title && h('h5', {}, part.title),
+  return h('section', { class: 'gallery' }, part.title && h('h3', {}, part.title),
     h('ol', { class: 'pictures', 'aria-label': part.title || 'Gallery' }, items.map((item, index) => h('li', {},
       h('button', { type: 'button', class: 'tile', onclick: () => open('lightbox', items, index) },
         item.small ? h('img', { src: item.small, alt: item.title, loading: 'lazy', decoding: 'async' }) : h('span', { class: 'soft' }, 'no picture'),
@@ -98,7 +99,7 @@ function gallery(part) {
 const AUDIO = /\.(mp3|wav|ogg|oga|m4a|flac)$/i;
 
 function files(part) {
-  return h('section', { class: 'files' }, part.title && h('h5', {}, part.title), h('ul', { class: 'plain' }, part.items.map((item) => {
+  return h('section', { class: 'files' }, part.title && h('h3', {}, part.title), h('ul', { class: 'plain' }, part.items.map((item) => {
     const url = local(item.url);
     return h('li', { class: 'row-head' }, url && (AUDIO.test(item.name) || AUDIO.test(url.split('?')[0])) ? player(url, item.name) : h('span', { class: 'name' }, item.name),
       h('span', { class: 'grow' }),
@@ -140,7 +141,7 @@ function modelHalf(result) {
     seen.length > 0 && h('ol', { class: 'pictures', 'aria-label': 'Pictures the model sees' }, seen.map((image, index) => h('li', {},
       h('button', { type: 'button', class: 'tile', onclick: () => open('lightbox', seen.map((one, at) => ({ src: imageOf(one.id, '?view=model'), title: `Picture ${at + 1}, as the model sees it` })), index) },
         h('img', { src: imageOf(image.id, '?view=model'), alt: `Picture ${index + 1}, as the model sees it`, loading: 'lazy', width: image.width || null, height: image.height || null }))))),
-    result.structured !== undefined && result.structured !== null && [h('h5', {}, 'structured'), h('pre', { class: 'said json', tabindex: '0' }, JSON.stringify(result.structured, null, 2))],
+    result.structured !== undefined && result.structured !== null && [h('h3', {}, 'structured'), h('pre', { class: 'said json', tabindex: '0' }, JSON.stringify(result.structured, null, 2))],
     h('p', { class: 'soft' }, [many(result.tokens ?? 0, 'token'), size(new TextEncoder().encode(result.text).length), result.memory ? `${size(result.memory)} of memory` : null].filter(Boolean).join(' · ')),
   ];
 }

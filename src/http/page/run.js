@@ -122,10 +122,11 @@ async function follow(tool, ask, then) {
     }, call, mine.abort.signal);
     const shown = then ? then(answer) : { result: answer };
     shown.logs = mine.logs;
+    if (!answer.ok) shown.said = [mine.said, mine.count].filter(Boolean).join(', ');
     last.set(tool, shown);
   } catch (error) {
     const cancelled = error.name === 'AbortError';
-    last.set(tool, { error: cancelled ? { message: 'the call was cancelled', hint: mine.words && `it had said: ${mine.words}` } : error });
+    last.set(tool, { error: cancelled ? { message: 'the call was cancelled', hint: mine.said && `the last it said was: ${mine.said}` } : error });
   }
   clearTimeout(bar);
   clearInterval(mine.clock);
@@ -135,8 +136,8 @@ async function follow(tool, ask, then) {
 }
 
 function progressed(mine, data) {
-  if (data.text ?? data.status) mine.words = data.text ?? data.status;
-  const { done, total } = data.step ?? data;
+  if (data.text) { mine.said = data.text; if (!mine.stopping) mine.words = data.text; }
+  const { done, total } = data;
   if (done !== undefined) {
     mine.share = total > 0 ? Math.min(1, done / total) : undefined;
     mine.count = total > 0 ? `${done} of ${total}` : String(done);
@@ -163,7 +164,9 @@ function drawProgress(mine) {
 
 /** Asks the host to stop it. The answer says what had been done; where none comes within a second, we go on without. */
 async function cancel(mine) {
+  mine.stopping = true;
   mine.words = 'stopping';
+  mine.update?.();
   setTimeout(() => { if (running === mine) mine.abort.abort(); }, 1000);
   try { await del(at('calls', mine.call)); } catch { mine.abort.abort(); }
 }
@@ -194,7 +197,7 @@ async function showLast(isNew = false) {
   if (last.get(store.tool) !== shown) return;
   await module.show(place, shown);
   if (status?.disk && status.live === result.generation) place.prepend(h('p', { class: 'note', data: { kind: 'look' } }, `From version ${status.live}: version ${status.disk} on disk ${status.waiting ? 'waits for a yes' : 'failed'}.`));
-  if (!pref.get('hinted', false)) place.append(h('p', { class: 'hint' }, 'Edit the script at left; saving makes it live.'));
+  if (!pref.get('hinted', false)) place.append(h('p', { class: 'hint' }, innerWidth > 640 ? 'Edit the script at left; saving makes it live.' : 'Edit the script; saving makes it live.'));
   if (isNew) announce(result.ok ? `Result: ${result.text.slice(0, 200)}` : `Failed: ${capital(result.error?.message ?? result.text.slice(0, 200))}`);
 }
 

@@ -109,7 +109,7 @@ function previewOf(made) {
   if (!differ.length) return h('p', { class: 'soft' }, 'The model would read the same as now.');
   return [
     h('p', {}, `The model would read this differently: `, h('strong', {}, `${cost > 0 ? '+' : cost < 0 ? '−' : '±'}${many(Math.abs(cost), 'token')}`), h('span', { class: 'soft' }, ` (${made.tokens_before} → ${made.tokens})`)),
-    differ.map((tool) => [h('h4', {}, tool.tool, ' ', tool.offered !== tool.offered_before && h('span', { class: 'look' }, tool.offered ? 'would be offered' : 'would be switched off')), tool.diff && diffView(tool.diff, `what changes in ${tool.tool}`)]),
+    differ.map((tool) => [h('p', {}, h('strong', {}, tool.tool), ' ', tool.offered !== tool.offered_before && h('span', { class: 'look' }, tool.offered ? 'would be offered' : 'would be switched off')), tool.diff && diffView(tool.diff, `what changes in ${tool.tool}`)]),
     made.ignored?.length > 0 && h('p', { class: 'soft' }, `Needs a reload: ${made.ignored.join(', ')}.`),
   ];
 }

@@ -11,6 +11,9 @@ export function sheet({ title, body, actions = [['Close', undefined]], wide = fa
       : button(words, () => dialog.close(), kind ?? ''));
     buttons.forEach((one, index) => { if (one.type === 'button') one.addEventListener('click', () => { value = actions[index][1]; }, { capture: true }); });
     const trouble = h('div', { 'aria-live': 'assertive' });
+    const content = h('div', { class: 'body' }, body);
+    // What can only be scrolled must be reachable by keys too.
+    if (!content.querySelector('a, button, input, select, textarea, [tabindex]')) content.tabIndex = 0;
     const form = h('form', { method: 'dialog', novalidate: true, onsubmit: async (event) => {
       event.preventDefault();
       const index = buttons.indexOf(event.submitter ?? buttons.find((one) => one.type === 'submit'));

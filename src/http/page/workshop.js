@@ -5,7 +5,7 @@ import { store, on, tell, get, post, at, query, pluginOf, toolsOf } from './api.
 import { h, $, announce, button, calm, empty, fill, failed, pref, sync, toast, styles } from './dom.js';
 import * as editor from './editor.js';
 import * as runs from './run.js';
-import { open } from './main.js';
+import { open, route } from './main.js';
 
 const GROUPS = [['tool file', 'user/tools'], ['plugin folder', 'user/plugins'], ['shipped', 'scripts'], ['extra', 'elsewhere']];
 
@@ -98,6 +98,14 @@ function nothing() {
   fill($('run-col'), empty('No plugin is here yet.', button('Make a tool', () => open('new'), 'primary'), button('Install a file', () => open('install'))));
 }
 
+/** Shows a plugin of the Workshop from wherever one is, perhaps at a place in its text. */
+export async function visit(plugin, tool, place) {
+  history.pushState(null, '', `#/workshop/${encodeURIComponent(plugin)}${tool ? `/${encodeURIComponent(tool)}` : ''}`);
+  going = place;
+  await route();
+}
+let going;
+
 export async function select(name, tool, { remember = true, place } = {}) {
   const status = pluginOf(name);
   const tools = toolsOf(name);
@@ -112,6 +120,8 @@ export async function select(name, tool, { remember = true, place } = {}) {
   tell('selected');
   if (other) $('plugins').querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' });
   if (!status) return gone(name);
+  place ??= going;
+  going = undefined;
   await openFile(name, place?.path ?? (other ? undefined : store.open?.path), { place, fresh: other, tool: chosen });
 }
 
@@ -163,7 +173,8 @@ const stem = (path) => path.split('/').pop().replace(/\.\w+$/, '');
 function fileOfTool(files, tool) {
   const module = store.tools.find((one) => one.name === tool)?.module;
   const scripts = (files ?? []).filter((file) => file.path.endsWith('.rhai'));
-  return scripts.find((file) => file.path === module)?.path ?? scripts.find((file) => module && stem(file.path) === stem(module) && file.path.startsWith('tools/'))?.path;
+  // A toolset's word for the file: its stem, behind the plugin's name where that is a folder.
+  return scripts.find((file) => module && file.path.startsWith('tools/') && (module === stem(file.path) || module.endsWith(`_${stem(file.path)}`)))?.path;
 }
 const broken = (status, files) => files.find((file) => status?.diagnostics.some((one) => one.file.endsWith(`/${file.path}`)))?.path;
 const usual = (files) => (files.find((file) => file.path.startsWith('tools/') && file.path.endsWith('.rhai')) ?? files.find((file) => file.path.endsWith('.rhai')) ?? files[0])?.path;
@@ -177,11 +188,8 @@ export const isDirty = () => Boolean(store.open) && editor.text() !== store.open
 export async function goToFinding(finding, plugin = store.plugin) {
   const status = pluginOf(plugin);
   const path = status && finding.file.startsWith(`${status.path}/`) ? finding.file.slice(status.path.length + 1) : undefined;
-  if (location.hash.startsWith('#/workshop') && plugin === store.plugin) await openFile(plugin, path, { place: finding, fresh: false });
-  else {
-    location.hash = `#/workshop/${encodeURIComponent(plugin)}`;
-    await select(plugin, undefined, { place: { ...finding, path } });
-  }
+  if (document.body.dataset.view === 'workshop' && plugin === store.plugin) await openFile(plugin, path, { place: finding, fresh: false });
+  else await visit(plugin, undefined, { ...finding, path });
   pane('script');
 }
 
