@@ -62,11 +62,12 @@ function personHalf(result) {
 /** A failure: what happened, where, and what to do. */
 function problem(result) {
   const { error, diagnostic } = result;
+  const lead = /^\s*/.exec(diagnostic?.snippet ?? '')[0].length;
   return h('div', { class: 'trouble' }, h('p', {}, h('strong', {}, error.code), ` ${error.message}`),
     error.hint && h('p', { class: 'soft' }, error.hint),
-    diagnostic?.line > 0 && [
-      diagnostic.snippet !== undefined && h('pre', { class: 'snippet' }, `${String(diagnostic.line).padStart(4)}  ${diagnostic.snippet}\n`,
-        diagnostic.column > 0 && h('span', { class: 'caret' }, `${' '.repeat(6 + Math.max(0, diagnostic.column - (diagnostic.snippet_column ?? 1)))}^`)),
+    diagnostic?.line > 0 && error.code !== 'cancelled' && [
+      diagnostic.snippet !== undefined && h('pre', { class: 'snippet', tabindex: '0' }, `${diagnostic.snippet.slice(lead)}\n`,
+        diagnostic.column > 0 && h('span', { class: 'caret' }, `${' '.repeat(Math.max(0, diagnostic.column - (diagnostic.snippet_column ?? 1) - lead))}^`)),
       button(`Go to ${diagnostic.file.split('/').pop()}:${diagnostic.line}`, () => goToFinding(diagnostic, result.plugin), 'small'),
     ],
     error.fallbacks?.length > 0 && h('p', { class: 'soft' }, `Others that may serve: ${error.fallbacks.map((one) => one.tool).join(', ')}`));

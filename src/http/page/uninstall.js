@@ -1,7 +1,7 @@
 // Uninstalling: what goes, what stays, and the way back for thirty days.
 
-import { store, del, post, at, query, keep } from './api.js';
-import { h, failed, toast, when } from './dom.js';
+import { store, tell, del, post, at, query, keep } from './api.js';
+import { h, failed, pref, toast, when } from './dom.js';
 import { sheet } from './sheet.js';
 
 export async function open(plugin) {
@@ -17,7 +17,9 @@ export async function open(plugin) {
     },
   });
   if (answer === undefined) return;
-  store.plugin = null;
+  store.plugins = store.plugins.filter((status) => status.name !== plugin);
+  pref.drop('at');
+  tell('plugins');
   location.hash = location.hash.startsWith('#/settings') ? '#/settings' : '#/workshop';
   toast(`${plugin} is uninstalled.${answer?.undo_until ? ` It can be brought back until ${when(answer.undo_until)}.` : ''}`, { action: 'Undo', stay: 30_000, run: async () => {
     try {
