@@ -7,6 +7,8 @@ export const store = {
   host: null,
   plugins: [],
   tools: [],
+  /** What lies in the folders of plugins and is none: `{subject, message}`. */
+  notices: [],
   /** Whether the host answers. */
   online: true,
   /** The plugin and the tool that are looked at. */
@@ -220,6 +222,7 @@ async function happened(name, data) {
 export async function refresh() {
   const [plugins, tools] = await Promise.all([get('/api/plugins'), get('/api/tools?all=true')]);
   store.plugins = plugins.plugins;
+  store.notices = plugins.notices ?? [];
   store.tools = tools.tools;
   tell('tools');
   tell('plugins');

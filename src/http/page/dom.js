@@ -143,6 +143,39 @@ export const onMac = /Mac|iP(hone|ad)/.test(navigator.platform);
 /** Ctrl, or the command key of a Mac. */
 export const mod = (event) => (onMac ? event.metaKey : event.ctrlKey) && !event.altKey;
 
+/**
+ * Makes a separator movable, by pointer and by keys; a double click puts it back, and it remembers. `sign` is 1 where what it
+ * measures lies before it, -1 where it lies behind; `apply(value)` uses a value within the bounds and gives the one it used.
+ */
+export function divide(edge, key, sign, apply, step = 16, scale = () => 1) {
+  const [least, most, usually] = ['min', 'max', 'now'].map((word) => Number(edge.getAttribute(`aria-value${word}`)));
+  const upright = edge.getAttribute('aria-orientation') === 'vertical';
+  const place = (event) => (upright ? event.clientX : event.clientY);
+  const set = (value, keep = true) => {
+    const used = Math.round(apply(Math.round(Math.max(least, Math.min(most, value)))));
+    edge.setAttribute('aria-valuenow', used);
+    if (keep) pref.set(key, used);
+  };
+  const now = () => Number(edge.getAttribute('aria-valuenow'));
+  set(pref.get(key, usually), false);
+  edge.addEventListener('pointerdown', (down) => {
+    down.preventDefault();
+    edge.setPointerCapture(down.pointerId);
+    const from = now();
+    const drag = (move) => set(from + (place(move) - place(down)) * sign * scale());
+    edge.addEventListener('pointermove', drag);
+    edge.addEventListener('lostpointercapture', () => edge.removeEventListener('pointermove', drag), { once: true });
+  });
+  edge.addEventListener('dblclick', () => set(usually));
+  edge.addEventListener('keydown', (event) => {
+    const way = (upright ? { ArrowLeft: -1, ArrowRight: 1 } : { ArrowUp: -1, ArrowDown: 1 })[event.key];
+    if (event.key === 'Home') set(least); else if (event.key === 'End') set(most);
+    else if (way) set(now() + way * step * sign);
+    else return;
+    event.preventDefault();
+  });
+}
+
 /** A unified diff with its signs in colour; the signs stay text, so it reads without colour too. */
 export function diffView(text, label = 'difference') {
   const lines = text.replace(/\n$/, '').split('\n').filter((line) => !/^(---|\+\+\+) /.test(line) && !line.startsWith('\\'));

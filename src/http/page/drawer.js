@@ -2,7 +2,7 @@
 // file; whoever closes it is not asked again for the same one.
 
 import { store, on, get, at, query, toolsOf } from './api.js';
-import { h, $, empty, fill, many, pref, trouble, when } from './dom.js';
+import { h, $, divide, empty, fill, many, pref, trouble, when } from './dom.js';
 import { goToFinding } from './workshop.js';
 import { logLines } from './result.js';
 
@@ -118,26 +118,7 @@ on('host:call_ended', () => { if (isOpen() && tab === 'log') draw(); });
 on('host:plugin_live', (event) => { if (isOpen() && event.plugin === store.plugin && tab === 'permissions') draw(); });
 on('host:plugin_waits', (event) => { if (isOpen() && event.plugin === store.plugin && tab === 'permissions') draw(); });
 
-// The edge between text and drawer can be dragged, and remembers.
-const height = pref.get('height.drawer', null);
-if (height) drawer.style.setProperty('--h-drawer', height);
-const edge = h('div', { class: 'edge', role: 'separator', tabindex: '0', 'aria-orientation': 'horizontal', 'aria-label': 'Height of the drawer', 'aria-valuemin': '15', 'aria-valuemax': '75', 'aria-valuenow': '30' });
-function setHeight(share) {
-  const fit = Math.round(Math.max(15, Math.min(75, share)));
-  edge.setAttribute('aria-valuenow', fit);
-  drawer.style.setProperty('--h-drawer', `${fit}%`);
-  pref.set('height.drawer', `${fit}%`);
-}
-edge.addEventListener('pointerdown', (down) => {
-  down.preventDefault();
-  edge.setPointerCapture(down.pointerId);
-  const column = $('script-col').getBoundingClientRect();
-  const drag = (move) => setHeight(((column.bottom - move.clientY) / column.height) * 100);
-  edge.addEventListener('pointermove', drag);
-  edge.addEventListener('lostpointercapture', () => edge.removeEventListener('pointermove', drag), { once: true });
-});
-edge.addEventListener('keydown', (event) => {
-  const step = { ArrowUp: 5, ArrowDown: -5 }[event.key];
-  if (step) { event.preventDefault(); setHeight(Number(edge.getAttribute('aria-valuenow')) + step); }
-});
+// The edge between text and drawer can be moved, and remembers.
+const edge = h('div', { class: 'edge', role: 'separator', tabindex: '0', 'aria-orientation': 'horizontal', 'aria-label': 'Height of the drawer', 'aria-controls': 'drawer-body', 'aria-valuemin': '15', 'aria-valuemax': '75', 'aria-valuenow': '30' });
 drawer.prepend(edge);
+divide(edge, 'height.drawer', -1, (share) => { drawer.style.setProperty('--h-drawer', `${share}%`); return share; }, 5, () => 100 / $('script-col').clientHeight);

@@ -1,4 +1,4 @@
-// Earlier versions of a plugin: what each changed against the disk, and one click to bring it back.
+// Earlier versions of a plugin: what going back to one would change, and one click to bring it back.
 
 import { get, post, at, keep } from './api.js';
 import { h, announce, button, diffView, failed, fill, many, size, toast, trouble, when } from './dom.js';
@@ -7,7 +7,7 @@ import { sheet } from './sheet.js';
 export async function open(plugin) {
   let history;
   try { history = await get(at('plugins', plugin, 'history')); } catch (error) { return failed(error); }
-  const detail = h('div', { class: 'detail', 'aria-live': 'polite' }, h('p', { class: 'soft' }, 'Choose a version to see how the disk differs from it.'));
+  const detail = h('div', { class: 'detail', 'aria-live': 'polite' }, h('p', { class: 'soft' }, 'Choose a version to see what going back to it would change.'));
   const entries = [...history.entries].sort((a, b) => b.generation - a.generation);
   const choose = async (entry, item) => {
     for (const other of list.querySelectorAll('[aria-pressed]')) other.setAttribute('aria-pressed', other === item);
@@ -15,7 +15,7 @@ export async function open(plugin) {
       const { files } = await get(at('plugins', plugin, 'history', String(entry.generation)));
       fill(detail,
         h('div', { class: 'row-head' }, h('h3', {}, `Version ${entry.generation}`), h('span', { class: 'grow' }), entry.generation !== history.live && button('Bring it back', () => bring(entry), 'primary')),
-        files.map((file) => [h('h4', {}, file.path, h('span', { class: 'soft' }, ` ${size(file.bytes)}`)), file.diff ? diffView(file.diff, `how ${file.path} differs`) : h('p', { class: 'soft' }, 'As on the disk now.')]));
+        files.map((file) => [h('h4', {}, file.path, h('span', { class: 'soft' }, ` ${size(file.bytes)}`)), file.diff ? diffView(file.diff, `what going back changes in ${file.path}`) : h('p', { class: 'soft' }, 'As on the disk now.')]));
     } catch (error) { fill(detail, trouble(error)); }
   };
   const bring = async (entry) => {

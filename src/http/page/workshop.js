@@ -2,7 +2,7 @@
 // The editor draws the text, run.js the right column; saving and conflicts are file.js.
 
 import { store, on, tell, get, post, at, query, pluginOf, toolsOf } from './api.js';
-import { h, $, announce, button, calm, empty, fill, failed, pref, sync, toast, styles } from './dom.js';
+import { h, $, announce, button, calm, divide, empty, fill, failed, pref, sync, toast, styles } from './dom.js';
 import * as editor from './editor.js';
 import * as runs from './run.js';
 import { open, route } from './main.js';
@@ -67,6 +67,10 @@ function drawList() {
         }, h('span', { class: 'name' }, tool.name), !tool.offered && h('span', { class: 'soft' }, tool.hidden ? 'hidden' : 'off'))]);
       }
     }
+  }
+  if (wanted.show !== 'off' && !wanted.text) for (const [index, notice] of store.notices.entries()) {
+    if (!index) rows.push(['# notices', () => h('h2', {}, 'to look at')]);
+    rows.push([`# ${notice.subject} ${notice.message}`, () => h('p', { class: 'notice' }, h('strong', {}, notice.subject), ` ${notice.message}`)]);
   }
   if (!rows.some(([key]) => !key.startsWith('#')) && (wanted.text || wanted.show !== 'all')) {
     rows.push(['# nothing', () => empty('Nothing fits the filter.', button('Show all', () => { wanted.text = ''; wanted.show = 'all'; $('list-filter').value = ''; $('list-show').value = 'all'; drawList(); }, 'small'))]);
@@ -277,7 +281,8 @@ const isHere = (finding) => {
 /** The findings of the open file: what the host said of the disk, or of the text as it stands (`fresh`). */
 export function showProblems(fresh) {
   const status = pluginOf(store.open?.plugin);
-  const all = fresh ?? [...(status?.diagnostics ?? []), ...(status?.warnings ?? [])];
+  // What only waits for a yes is nothing broken.
+  const all = (fresh ?? [...(status?.diagnostics ?? []), ...(status?.warnings ?? [])]).map((one) => (one.code === 'permission' ? { ...one, severity: 'warning' } : one));
   store.problems = all;
   editor.setProblems(all.filter(isHere));
   $('problem-count').textContent = all.length ? String(all.length) : '';
@@ -368,29 +373,9 @@ $('plugins').addEventListener('click', (event) => { if (event.target.closest('a'
 
 for (const border of document.querySelectorAll('.border')) {
   const { col } = border.dataset;
-  const [least, most, usually] = ['min', 'max', 'now'].map((word) => Number(border.getAttribute(`aria-value${word}`)));
-  const set = (width, keep = true) => {
-    const fit = Math.round(Math.max(least, Math.min(most, innerWidth * 0.6, width)));
+  divide(border, `width.${col}`, col === 'list' ? 1 : -1, (width) => {
+    const fit = Math.min(innerWidth * 0.6, width);
     $('workshop').style.setProperty(`--w-${col}`, `${fit}px`);
-    border.setAttribute('aria-valuenow', fit);
-    if (keep) pref.set(`width.${col}`, fit);
-  };
-  const now = () => Number(border.getAttribute('aria-valuenow'));
-  set(pref.get(`width.${col}`, usually), false);
-  border.addEventListener('pointerdown', (down) => {
-    down.preventDefault();
-    border.setPointerCapture(down.pointerId);
-    const from = now();
-    const drag = (move) => set(from + (move.clientX - down.clientX) * (col === 'list' ? 1 : -1));
-    border.addEventListener('pointermove', drag);
-    border.addEventListener('lostpointercapture', () => border.removeEventListener('pointermove', drag), { once: true });
-  });
-  border.addEventListener('dblclick', () => set(usually));
-  border.addEventListener('keydown', (event) => {
-    const step = { ArrowLeft: -16, ArrowRight: 16 }[event.key];
-    if (event.key === 'Home') set(least); else if (event.key === 'End') set(most);
-    else if (step) set(now() + step * (col === 'list' ? 1 : -1));
-    else return;
-    event.preventDefault();
+    return fit;
   });
 }
