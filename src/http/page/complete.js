@@ -36,7 +36,7 @@ async function docs() {
 }
 
 /** `name(a: type) → type`, one line for each overload. */
-export function signaturesOf(one, prefix = '') {
+function signaturesOf(one, prefix = '') {
   const all = one.signatures ?? [];
   if (!all.length) return [one.signature ?? `${prefix}${one.name}`];
   return all.map((signature) => {
@@ -282,7 +282,7 @@ function hush() {
 }
 
 /** Text with `code` and fenced examples, as the reference has them. */
-export function prose(doc) {
+function prose(doc) {
   return (doc ?? '').split(/^```\w*\n([\s\S]*?)^```$/m).map((part, index) => {
     if (index % 2) return h('pre', { class: 'example' }, part.trimEnd());
     return part.split(/\n{2,}/).filter((text) => text.trim()).map((text) => h('p', {}, text.trim().split('`').map((piece, at) => (at % 2 ? h('code', {}, piece) : piece))));

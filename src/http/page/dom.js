@@ -176,11 +176,39 @@ export function divide(edge, key, sign, apply, step = 16, scale = () => 1) {
   });
 }
 
-/** A unified diff with its signs in colour; the signs stay text, so it reads without colour too. */
+/** A unified diff with its signs in colour; the signs stay text, so it reads without colour too. Changed words stand out. */
 export function diffView(text, label = 'difference') {
   const lines = text.replace(/\n$/, '').split('\n').filter((line) => !/^(---|\+\+\+) /.test(line) && !line.startsWith('\\'));
-  return h('pre', { class: 'diff', 'aria-label': label, tabindex: '0' }, lines.map((line) =>
-    h('span', { class: line[0] === '+' ? 'plus' : line[0] === '-' ? 'minus' : line.startsWith('@@') ? 'hunk' : null }, `${line}\n`)));
+  const shown = lines.map((line) => [line]);
+  for (let at = 0; at < lines.length; at += 1) {
+    if (lines[at][0] !== '-') continue;
+    let end = at;
+    while (lines[end]?.[0] === '-') end += 1;
+    let last = end;
+    while (lines[last]?.[0] === '+') last += 1;
+    // As many lines gone as come: each belongs to its fellow, and only the words between their common ends changed.
+    if (last - end === end - at) for (let n = 0; n < end - at; n += 1) {
+      const [old, fresh] = [lines[at + n].slice(1), lines[end + n].slice(1)];
+      const [head, tail] = ends(old, fresh);
+      if (head + tail < 3) continue;
+      for (const [row, one] of [[at + n, old], [end + n, fresh]]) shown[row] = [lines[row][0] + one.slice(0, head), h('b', {}, one.slice(head, one.length - tail)), one.slice(one.length - tail)];
+    }
+    at = last - 1;
+  }
+  return h('pre', { class: 'diff', 'aria-label': label, tabindex: '0' }, lines.map((line, at) =>
+    h('span', { class: line[0] === '+' ? 'plus' : line[0] === '-' ? 'minus' : line.startsWith('@@') ? 'hunk' : null }, shown[at])));
+}
+
+/** How many letters two lines share at their start and at their end, to whole words. */
+function ends(a, b) {
+  let head = 0;
+  while (head < a.length && head < b.length && a[head] === b[head]) head += 1;
+  while (head > 0 && /\w/.test(a[head - 1]) && (/\w/.test(a[head] ?? '') || /\w/.test(b[head] ?? ''))) head -= 1;
+  const most = Math.min(a.length, b.length) - head;
+  let tail = 0;
+  while (tail < most && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail += 1;
+  while (tail > 0 && /\w/.test(a[a.length - tail]) && (/\w/.test(a[a.length - tail - 1] ?? '') || /\w/.test(b[b.length - tail - 1] ?? ''))) tail -= 1;
+  return [head, tail];
 }
 
 /** A stylesheet for what is only needed now and then. */

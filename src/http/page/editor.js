@@ -38,7 +38,6 @@ export const text = () => code.value;
 export const allLines = () => lines;
 export const at = () => caret;
 export const stateBefore = (line) => { know(line); return states[line] ?? ''; };
-export const isQuiet = () => quiet;
 
 // ── Text in and out ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

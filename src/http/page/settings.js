@@ -2,28 +2,29 @@
 // the Settings view. The host checks and stores; here is only the form.
 
 import { on, get, put, del, post, at, query } from './api.js';
-import { h, announce, button, calm, capital, diffView, empty, failed, fill, many, sentence, toast, trouble } from './dom.js';
+import { h, button, calm, capital, diffView, empty, failed, fill, many, sentence, toast, trouble } from './dom.js';
 import { ask } from './sheet.js';
 
 const MASK = '••••••';
 
-export async function show(place, plugin) {
+/** Shows the form. `saved` is what to say of a save that was just made. */
+export async function show(place, plugin, saved) {
   let view;
   try { view = await get(at('plugins', plugin, 'settings')); } catch (error) {
     return fill(place, error.status === 404 || error.code === 'disabled' ? h('p', { class: 'soft' }, `${capital(error.message)}.`) : trouble(error, () => show(place, plugin)));
   }
   if (!view.fields.length) return fill(place, empty('This plugin has no settings. A manifest declares them, or SETTINGS in a script.'), notes(view));
-  draw(place, plugin, view);
+  draw(place, plugin, view, saved);
 }
 
 const notes = (view) => [...view.notes ?? [], ...view.set_aside ?? [], ...(view.unknown?.length ? [`Kept, but no field knows: ${view.unknown.join(', ')}.`] : [])]
   .map((text) => h('p', { class: 'note', data: { kind: 'look' } }, text));
 
-function draw(place, plugin, view) {
+function draw(place, plugin, view, saved) {
   const name = `set${++count}`;
   const fields = view.fields.map((field) => fieldOf(field, view, name));
   const preview = h('div', { class: 'preview', 'aria-live': 'polite' });
-  const said = h('div', { role: 'alert' });
+  const said = h('div', { role: 'alert' }, saved && h('p', { class: 'good' }, saved));
   const save = h('button', { type: 'submit', class: 'primary', disabled: true }, 'Save');
   const back = button('Take back', () => show(place, plugin), '', { disabled: true });
   const change = () => Object.fromEntries(fields.filter((one) => JSON.stringify(one.get()) !== JSON.stringify(one.before)).map((one) => [one.field.key, one.get()]));
@@ -69,9 +70,8 @@ function draw(place, plugin, view) {
       }
       try {
         const tuned = await put(at('plugins', plugin, 'settings'), { settings }, { headers: { 'If-Match': `"${view.etag}"` } });
-        announce('Settings saved.');
-        toast(`${plugin}: settings saved.${tuned.tools?.length ? ` ${many(tuned.tools.length, 'tool')} read differently now.` : ''}`, { kind: 'good' });
-        await show(place, plugin);
+        const differ = tuned.tools?.length ?? 0;
+        await show(place, plugin, `Saved.${differ ? ` ${many(differ, 'tool')} ${differ === 1 ? 'reads' : 'read'} differently now.` : ''}`);
       } catch (error) {
         if (error.status === 412 || error.status === 409) return fill(said, h('p', { class: 'trouble' }, 'These settings were changed elsewhere meanwhile. ', button('Read them again', () => show(place, plugin), 'small')));
         fill(said, h('p', { class: 'trouble' }, sentence(error, 'not saved')));

@@ -24,7 +24,7 @@ export function sheet({ title, body, actions = [['Close', undefined]], wide = fa
       }
       value = answer;
       dialog.close();
-    } }, h('div', { class: 'body' }, body), trouble, actions.length ? h('div', { class: 'actions' }, buttons) : null);
+    } }, content, trouble, actions.length ? h('div', { class: 'actions' }, buttons) : null);
     const heading = `${id ?? 'sheet'}-title`;
     const dialog = h('dialog', { class: wide ? 'sheet-dialog wide-dialog' : 'sheet-dialog', id, 'aria-labelledby': heading, onclose: () => { dialog.remove(); done(value); } },
       h('div', { class: 'title' }, h('h2', { id: heading }, title), h('span', { class: 'grow' }), button('×', () => dialog.close(), 'quiet icon', { 'aria-label': 'Close' })), form);

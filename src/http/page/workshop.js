@@ -338,7 +338,7 @@ for (const name of ['plugin_live', 'plugin_failed', 'plugin_waits']) on(`host:${
     if (inSight) { announce(`${event.plugin}, version ${event.disk} failed: ${event.summary}.${goesOn}`); if ((store.problems ?? []).some(isHere)) drawer('problems'); return; }
     const finding = pluginOf(event.plugin)?.diagnostics[0];
     toast(`${event.plugin} ${event.disk} failed: ${event.summary}.${goesOn}`, { kind: 'bad', action: finding && 'Go to the line', run: () => goToFinding(finding, event.plugin) });
-  } else if (name === 'plugin_waits' && !inSight) {
+  } else if (name === 'plugin_waits' && !inSight && !location.hash.startsWith(`#/settings/${encodeURIComponent(event.plugin)}`)) {
     toast(`${event.plugin} asks for more than it may: ${event.summary}`, { kind: 'look', action: 'See what', run: async () => { await select(event.plugin); drawer('permissions'); } });
   } else if (name === 'plugin_live' && inSight) announce(`${event.plugin} is live, version ${event.generation}.`);
 });
