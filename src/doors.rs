@@ -6,7 +6,7 @@ use crate::base::error::Error;
 use crate::base::error::Result;
 
 #[cfg(feature = "server")]
-pub use crate::http::Options as ServeOptions;
+pub use crate::http::{Link, Options as ServeOptions, Password, Reader, Token, Tokens, link};
 pub use crate::mcp::Options as McpOptions;
 
 /// Serves MCP on standard input and output until the input ends or the process is told to stop; then the host has ended too.
@@ -22,7 +22,7 @@ pub fn mcp(host: &Host, options: &McpOptions) -> Result<()> {
 ///
 /// # Errors
 /// `invalid_arguments` for an address or a setting that cannot be used, `permission_denied` for an address beyond this machine
-/// without a token of the owner's, `conflict` for an address that is taken.
+/// where the owner set no password and no token, `conflict` for an address that is taken.
 #[cfg(feature = "server")]
 pub fn serve(host: &Host, options: &ServeOptions, ready: impl FnOnce(&Opened)) -> Result<()> {
     // Scripts have threads of their own. What is left for this one is short, and on one thread no step of a request wakes another.
@@ -36,7 +36,13 @@ pub fn serve(host: &Host, options: &ServeOptions, ready: impl FnOnce(&Opened)) -
         let mut stop = Box::pin(crate::mcp::told_to_stop());
         // Whoever reads that it is ready may tell it to stop at once: it listens for that from here on.
         std::future::poll_fn(|cx| std::task::Poll::Ready(stop.as_mut().poll(cx).is_ready())).await;
-        ready(&Opened { address: server.address(), greeting: server.greeting() });
+        let link = server.link();
+        if let Err(e) = &link {
+            tracing::debug!(code = e.code(), "no link for signing in was made");
+        }
+        let link = link.ok();
+        let greeting = server.greeting(link.as_ref(), options.reader);
+        ready(&Opened { address: server.address(), url: server.url().to_owned(), greeting, link });
         server.run(stop).await;
         Ok(())
     })
@@ -48,8 +54,12 @@ pub fn serve(host: &Host, options: &ServeOptions, ready: impl FnOnce(&Opened)) -
 pub struct Opened {
     /// Where it listens.
     pub address: std::net::SocketAddr,
-    /// What a person at the terminal is told: the address, and what to do next. It holds the token: never for a log.
+    /// Where people find it.
+    pub url: String,
+    /// What whoever started it is told: the address, and what to do next. It is for the reader that the options name.
     pub greeting: String,
+    /// A link that signs a person in; none where the root cannot be written.
+    pub link: Option<Link>,
 }
 
 /// MCP as a route of the server.

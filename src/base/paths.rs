@@ -129,22 +129,28 @@ impl Paths {
         self.root.join("stdlib")
     }
 
+    /// What the server and its page keep: who may sign in, settings, switches and grants.
+    #[must_use]
+    pub fn webui(&self) -> PathBuf {
+        self.user().join("webui")
+    }
+
     /// The folder of stored settings.
     #[must_use]
     pub fn webui_plugins(&self) -> PathBuf {
-        self.user().join("webui").join("plugins")
+        self.webui().join("plugins")
     }
 
     /// Which plugins are switched on and off.
     #[must_use]
     pub fn plugins_json(&self) -> PathBuf {
-        self.user().join("webui").join("plugins.json")
+        self.webui().join("plugins.json")
     }
 
     /// What the owner granted to plugins.
     #[must_use]
     pub fn grants_file(&self) -> PathBuf {
-        self.user().join("webui").join("grants.json")
+        self.webui().join("grants.json")
     }
 
     /// Stored settings of one plugin.
@@ -193,7 +199,7 @@ impl Paths {
     /// What this host signs the addresses of its picture proxy with.
     #[must_use]
     pub fn proxy_key(&self) -> PathBuf {
-        self.user().join("webui").join("proxy.key")
+        self.webui().join("proxy.key")
     }
 
     /// The host's own settings.

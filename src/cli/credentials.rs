@@ -144,13 +144,19 @@ fn list(store: &Store, cx: &Context) -> Done {
     Ok(Verdict::Good)
 }
 
-type Value = Zeroizing<String>;
+/// What is secret, wiped when it goes.
+pub(super) type Value = Zeroizing<String>;
 
 /// One value: everything on stdin, or what a person types.
 fn ask_one(name: &str) -> Result<Value, Stop> {
     if std::io::stdin().is_terminal() {
         return prompt(&format!("value of {name} (not shown): "));
     }
+    whole_stdin()
+}
+
+/// Everything on stdin, without the end of its last line.
+pub(super) fn whole_stdin() -> Result<Value, Stop> {
     let mut text = all_of_stdin()?;
     let end = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).map_or(text.len(), str::len);
     text.truncate(end);
@@ -195,7 +201,7 @@ fn all_of_stdin() -> Result<Value, Error> {
 
 /// A line that a person types and nobody sees.
 #[cfg(unix)]
-fn prompt(what: &str) -> Result<Value, Stop> {
+pub(super) fn prompt(what: &str) -> Result<Value, Stop> {
     use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
     /// Gives the terminal back as it was.
@@ -250,7 +256,7 @@ fn read_line(typed: &mut Vec<u8>, last: u8) -> std::io::Result<()> {
 
 /// Nothing that is shown while it is typed.
 #[cfg(not(unix))]
-fn prompt(_what: &str) -> Result<Value, Stop> {
+pub(super) fn prompt(_what: &str) -> Result<Value, Stop> {
     Err(Stop::usage(
         "this terminal shows what is typed",
         "give the value on stdin: lapidary credentials set NAME < FILE",

@@ -17,6 +17,7 @@ mod log;
 mod mcp;
 mod new;
 mod parts;
+mod password;
 mod preview;
 mod print;
 mod reference;
@@ -25,8 +26,10 @@ mod resident;
 mod rollback;
 mod serve;
 mod settings;
+mod sign_in;
 mod switch;
 mod test;
+mod tokens;
 mod tools;
 
 pub use context::{Context, Done, Stop, Verdict};
@@ -93,6 +96,9 @@ enum Command {
     Grant(grant::Grant),
     Revoke(grant::Revoke),
     Credentials(credentials::Credentials),
+    SignIn(sign_in::SignIn),
+    Tokens(tokens::Tokens),
+    Password(password::Password),
     History(history::History),
     Rollback(rollback::Rollback),
     Mcp(mcp::Mcp),
@@ -128,6 +134,9 @@ impl Command {
             Command::Grant(c) => c.run(cx),
             Command::Revoke(c) => c.run(cx),
             Command::Credentials(c) => c.run(cx),
+            Command::SignIn(c) => c.run(cx),
+            Command::Tokens(c) => c.run(cx),
+            Command::Password(c) => c.run(cx),
             Command::History(c) => c.run(cx),
             Command::Rollback(c) => c.run(cx),
             Command::Mcp(c) => c.run(cx),

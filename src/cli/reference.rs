@@ -87,7 +87,7 @@ mod tests {
         for command in super::super::Cli::command().get_subcommands() {
             assert!(page.contains(&format!("`lapidary {}`", command.get_name())), "{}", command.get_name());
         }
-        for hidden in ["--agent", "--as", "--yes", "--open"] {
+        for hidden in ["--agent", "--as", "--yes"] {
             assert!(!page.contains(&format!("`{hidden}")), "{hidden}");
         }
     }

@@ -2,30 +2,30 @@
 
 use super::context::{Context, Done, Stop, Verdict};
 use super::print;
+use super::sign_in;
 use crate::app::Host;
 use crate::base::event::Event;
-use crate::doors::{self, ServeOptions};
+use crate::doors::{self, Reader, ServeOptions};
 use crate::script::diagnostic::Diagnostic;
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::io::IsTerminal;
 use tokio::sync::broadcast::error::RecvError;
 
-/// Run the host: MCP over HTTP, with hot reload; prints the address and what to do next
+/// Run the host: web page, HTTP API and MCP, with hot reload; prints the address, a link that signs in, and what to do next
 #[derive(Args, Default)]
 pub struct Serve {
     /// Where to listen; port 0 takes a free one [default: 127.0.0.1:8470]
     #[arg(long, value_name = "ADDRESS:PORT")]
     addr: Option<String>,
-    #[arg(long, hide = true)]
+    /// Open the page in the browser, signed in
+    #[arg(long)]
     open: bool,
 }
 
 impl Serve {
     pub(super) fn run(&self, cx: &Context) -> Done {
-        if self.open {
-            return Err(Stop::not_yet("`--open`"));
-        }
         let lasting = cx.lasting_host()?;
         let host = &lasting.host;
         // A root that cannot be written still serves.
@@ -36,17 +36,42 @@ impl Serve {
             tell_problems(host);
             tell_news(host.clone());
         }
-        doors::serve(host, &ServeOptions { addr: self.addr.clone() }, |opened| {
+        let reader = reader();
+        let mut page = None;
+        let served = doors::serve(host, &ServeOptions { addr: self.addr.clone(), reader }, |opened| {
+            let link = opened.link.as_ref();
             if cx.json {
-                print::json(
-                    &json!({ "address": opened.address.to_string(), "mcp": format!("http://{}/mcp", opened.address) }),
-                );
+                let mut value = json!({
+                    "address": opened.address.to_string(),
+                    "url": opened.url,
+                    "mcp": format!("{}/mcp", opened.url),
+                });
+                if let Some(link) = link.filter(|_| reader != Reader::Log) {
+                    value["sign_in"] = link.url.as_str().into();
+                }
+                print::json(&value);
             } else {
                 print::line(opened.greeting.trim_end());
             }
-        })
-        .map_err(Stop::NoHost)?;
+            if self.open {
+                page = link.and_then(|link| sign_in::open(host.paths(), link));
+            }
+        });
+        drop(page);
+        served.map_err(Stop::NoHost)?;
         Ok(Verdict::Good)
+    }
+}
+
+/// Who reads stdout. What a service manager starts is written down, where others may read it.
+#[expect(clippy::disallowed_methods, reason = "the service manager says so in the environment")]
+fn reader() -> Reader {
+    if std::io::stdout().is_terminal() {
+        Reader::Terminal
+    } else if std::env::var_os("JOURNAL_STREAM").is_some() {
+        Reader::Log
+    } else {
+        Reader::Program
     }
 }
 

@@ -1,26 +1,68 @@
-//! Who is let in: the rules about `Host`, `Origin` and the bearer token, over plain values. It knows no socket.
+//! Who is let in: the rules about `Host`, `Origin`, a person's session and what plugins answer, over plain values. It knows no
+//! socket and no secret.
 
-use sha2::{Digest, Sha256};
+use axum::http::{Method, StatusCode};
 use std::net::IpAddr;
 
-/// A token, as what it is compared by: its digest, so that comparing takes the same time for every guess.
-#[derive(Clone)]
-pub(super) struct Key([u8; 32]);
+/// Why a person's session is not enough for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lacks {
+    /// The browser says that another site's page sent it.
+    OwnPage,
+    /// It writes, and does not show what only a page of this host knows.
+    Proof,
+}
 
-impl Key {
-    pub(super) fn new(token: &str) -> Key {
-        Key(Sha256::digest(token.as_bytes()).into())
-    }
+/// Whether a request changes nothing, by its method.
+pub(super) fn only_reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
 
-    /// Whether an `Authorization` header carries the token.
-    pub(super) fn opens(&self, authorization: Option<&str>) -> bool {
-        let Some((scheme, token)) = authorization.and_then(|header| header.trim().split_once(' ')) else {
-            return false;
-        };
-        let given: [u8; 32] = Sha256::digest(token.trim().as_bytes()).into();
-        let differing = self.0.iter().zip(given).fold(0, |differing, (a, b)| differing | (a ^ b));
-        scheme.eq_ignore_ascii_case("bearer") && differing == 0
+/// Whether the browser lets it be known that a page of this host, or the person, sent a request. Browsers that do not say so send
+/// nothing, and no page can send it in their place.
+pub(super) fn is_own_page(fetch_site: Option<&str>) -> bool {
+    matches!(fetch_site, None | Some("same-origin" | "none"))
+}
+
+/// Whether a request may use the session that its cookie names. A cookie goes with every request to this host, whoever made the
+/// browser send it; `proof` is asked where that matters.
+pub(super) fn session(method: &Method, fetch_site: Option<&str>, proof: impl FnOnce() -> bool) -> Result<(), Lacks> {
+    if !is_own_page(fetch_site) {
+        Err(Lacks::OwnPage)
+    } else if only_reads(method) || proof() {
+        Ok(())
+    } else {
+        Err(Lacks::Proof)
     }
+}
+
+/// Whether a browser that asks for something as `destination` may have what a plugin made: to look at, to play, to read; never to
+/// run or to style the host's own page with.
+pub(super) fn is_harmless(destination: Option<&str>) -> bool {
+    matches!(destination, None | Some("empty" | "document" | "image" | "audio" | "video" | "track"))
+}
+
+/// Whether a page would run or be styled by what has this content type.
+pub(super) fn acts_in_a_page(content_type: &str) -> bool {
+    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "text/css" || kind.contains("script") || kind == "application/wasm"
+}
+
+/// Whether a plugin `name` may answer a request of this method with a redirect to `location`. One that is repeated there with its
+/// body and its proof would do what the plugin wants in the name of whoever asked: it may lead to the plugin's own routes only.
+pub(super) fn may_lead(name: &str, method: &Method, status: StatusCode, location: &str) -> bool {
+    let repeats = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    if !repeats || only_reads(method) {
+        return true;
+    }
+    let path = location.split(['?', '#']).next().unwrap_or_default();
+    // What a browser takes for a step up, also where it is written in another way.
+    let plain = !path.split('/').any(|part| matches!(part, "." | "..")) && !path.contains('%') && !path.contains('\\');
+    plain
+        && path
+            .strip_prefix("/api/plugin/")
+            .and_then(|rest| rest.strip_prefix(name))
+            .is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// The names under which this server may be spoken to, beside its own address and the loopback ones.
@@ -52,8 +94,9 @@ impl Names {
     }
 
     /// Whether a page of this origin may speak to the server that it calls `host`: its own pages, and those that were named.
-    pub(super) fn knows_origin(&self, origin: &str, host: &str) -> bool {
-        let own = ["http://", "https://"].iter().any(|scheme| {
+    /// `schemes` are those that its own pages may have.
+    pub(super) fn knows_origin(&self, origin: &str, host: &str, schemes: &[&str]) -> bool {
+        let own = schemes.iter().any(|scheme| {
             origin
                 .strip_prefix(scheme)
                 .is_some_and(|rest| authority(rest).is_some() && authority(rest) == authority(host))
@@ -78,6 +121,11 @@ fn authority(text: &str) -> Option<(String, Option<u16>)> {
     let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b".-:_".contains(&b));
     plain.then(|| (name.to_ascii_lowercase(), port))
 }
+
+/// Schemes of the pages of a server that people reach over TLS.
+pub(super) const SECURE: &[&str] = &["https://"];
+/// Schemes of the pages of a server that may have a proxy in front that it does not know of.
+pub(super) const ANY: &[&str] = &["http://", "https://"];
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -141,21 +189,122 @@ mod tests {
             ("file://localhost:8470", "localhost:8470", false),
         ];
         for (origin, host, expected) in rows {
-            assert_eq!(names.knows_origin(origin, host), expected, "{origin:?} {host:?}");
+            assert_eq!(names.knows_origin(origin, host, ANY), expected, "{origin:?} {host:?}");
         }
     }
 
     #[test]
-    fn a_token_opens_only_as_a_whole() {
-        let key = Key::new("s3cret");
-        for good in ["Bearer s3cret", "bearer s3cret", " Bearer  s3cret "] {
-            assert!(key.opens(Some(good)), "{good}");
+    fn over_tls_only_pages_that_came_over_tls_are_its_own() {
+        let names = Names::default();
+        let rows = [
+            ("https://box.lan", "box.lan", true),
+            ("http://box.lan", "box.lan", false),
+            ("https://other.lan", "box.lan", false),
+        ];
+        for (origin, host, expected) in rows {
+            assert_eq!(names.knows_origin(origin, host, SECURE), expected, "{origin:?} {host:?}");
         }
-        for bad in
-            ["", "s3cret", "Bearer", "Bearer ", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret", "Bearer S3CRET"]
+    }
+
+    #[test]
+    fn a_session_reads_for_its_own_pages_and_writes_with_proof() {
+        let [get, head, options, post, put, delete, patch] =
+            ["GET", "HEAD", "OPTIONS", "POST", "PUT", "DELETE", "PATCH"]
+                .map(|method| Method::from_bytes(method.as_bytes()).unwrap());
+        let odd = Method::from_bytes(b"GET2").unwrap();
+        let rows = [
+            (&get, None, false, Ok(())),
+            (&get, Some("same-origin"), false, Ok(())),
+            (&get, Some("none"), false, Ok(())),
+            (&get, Some("same-site"), true, Err(Lacks::OwnPage)),
+            (&get, Some("cross-site"), true, Err(Lacks::OwnPage)),
+            (&get, Some("nonsense"), true, Err(Lacks::OwnPage)),
+            (&get, Some(""), true, Err(Lacks::OwnPage)),
+            (&head, None, false, Ok(())),
+            (&options, None, false, Ok(())),
+            (&post, None, true, Ok(())),
+            (&post, None, false, Err(Lacks::Proof)),
+            (&post, Some("same-origin"), true, Ok(())),
+            (&post, Some("same-origin"), false, Err(Lacks::Proof)),
+            (&post, Some("same-site"), true, Err(Lacks::OwnPage)),
+            (&post, Some("cross-site"), true, Err(Lacks::OwnPage)),
+            (&put, Some("same-origin"), false, Err(Lacks::Proof)),
+            (&delete, Some("same-origin"), false, Err(Lacks::Proof)),
+            (&patch, None, false, Err(Lacks::Proof)),
+            (&odd, None, false, Err(Lacks::Proof)),
+            (&odd, None, true, Ok(())),
+        ];
+        for (method, site, proof, expected) in rows {
+            assert_eq!(session(method, site, || proof), expected, "{method} {site:?} {proof}");
+        }
+    }
+
+    #[test]
+    fn what_a_plugin_made_is_never_run() {
+        for good in [None, Some("empty"), Some("document"), Some("image"), Some("audio"), Some("video"), Some("track")]
         {
-            assert!(!key.opens(Some(bad)), "{bad}");
+            assert!(is_harmless(good), "{good:?}");
         }
-        assert!(!key.opens(None));
+        for bad in [
+            "script",
+            "worker",
+            "sharedworker",
+            "serviceworker",
+            "audioworklet",
+            "paintworklet",
+            "style",
+            "xslt",
+            "manifest",
+            "object",
+            "embed",
+            "iframe",
+            "frame",
+            "fencedframe",
+            "font",
+            "report",
+            "json",
+            "",
+            "IMAGE",
+        ] {
+            assert!(!is_harmless(Some(bad)), "{bad}");
+        }
+    }
+
+    #[test]
+    fn scripts_and_styles_are_known_by_their_kind() {
+        for kind in ["text/javascript; charset=utf-8", "text/css", "Application/ECMAScript", "application/wasm"] {
+            assert!(acts_in_a_page(kind), "{kind}");
+        }
+        for kind in ["text/plain; charset=utf-8", "text/html", "image/svg+xml", "application/json", "audio/mpeg", ""] {
+            assert!(!acts_in_a_page(kind), "{kind}");
+        }
+    }
+
+    #[test]
+    fn no_plugin_sends_a_write_on_to_anybody_else() {
+        let (same, other) = (StatusCode::TEMPORARY_REDIRECT, StatusCode::SEE_OTHER);
+        let rows = [
+            (Method::POST, other, "/api/plugins/songs/grants", true),
+            (Method::POST, StatusCode::FOUND, "/", true),
+            (Method::GET, same, "/api/host", true),
+            (Method::HEAD, same, "/", true),
+            (Method::POST, same, "/api/plugin/songs/list", true),
+            (Method::POST, same, "/api/plugin/songs/a/b?x=../..#y", true),
+            (Method::POST, StatusCode::PERMANENT_REDIRECT, "/api/plugin/songs/list", true),
+            (Method::POST, same, "/api/plugins/songs/grants", false),
+            (Method::POST, StatusCode::PERMANENT_REDIRECT, "/api/tokens", false),
+            (Method::PUT, same, "/api/plugin/others/list", false),
+            (Method::POST, same, "/api/plugin/songs2/list", false),
+            (Method::POST, same, "/api/plugin/songs", false),
+            (Method::DELETE, same, "/api/plugin/songs/../../tokens", false),
+            (Method::POST, same, "/api/plugin/songs/./x", false),
+            (Method::POST, same, "/api/plugin/songs/%2e%2e/%2E%2E/tokens", false),
+            (Method::POST, same, "/api/plugin/songs/..\\x", false),
+            (Method::POST, same, "/api/plugin/songs/%5c", false),
+            (Method::POST, same, "", false),
+        ];
+        for (method, status, location, expected) in rows {
+            assert_eq!(may_lead("songs", &method, status, location), expected, "{method} {status} {location}");
+        }
     }
 }

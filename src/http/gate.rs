@@ -1,74 +1,160 @@
-//! What every request passes before it reaches a route: `Host`, `Origin`, and for closed routes whoever calls; security headers
-//! on the way back. The rules themselves are in `access`.
+//! What every request passes before it reaches a route: `Host`, `Origin`, who asks and how often; for closed routes whether that is
+//! somebody who may. Security headers on the way back. The rules themselves are in `access`, `keys` and `limit`.
 
+use super::access::{self, Lacks};
 use super::caller::{By, Caller};
-use super::reply::body;
+use super::forward::{self, Client, Connection};
+use super::headers;
+use super::keys::Known;
+use super::limit;
+use super::reply::{body, failure, read_within};
 use super::route::Shared;
 use crate::base::error::Error;
 use axum::Extension;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The address that a connection came in on.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Local(pub(super) IpAddr);
+/// What a page shows with every write, to prove that it is this host's own.
+const PROOF: HeaderName = HeaderName::from_static("x-csrf-token");
+/// What a browser says about who made it send a request.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Lets in only who speaks to this server by its name, and from none but its own pages.
-pub(super) async fn visitor(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let local = request.extensions().get::<Local>().map_or(IpAddr::from([127, 0, 0, 1]), |local| local.0);
-    let headers = request.headers();
-    let host = text(headers, header::HOST);
-    let refused = if !host.is_some_and(|host| shared.names.knows_host(host, local)) {
-        Some(StatusCode::MISDIRECTED_REQUEST)
-    } else if headers.contains_key(header::ORIGIN)
-        && !text(headers, header::ORIGIN)
-            .is_some_and(|origin| shared.names.knows_origin(origin, host.unwrap_or_default()))
-    {
-        Some(StatusCode::FORBIDDEN)
-    } else {
-        None
+/// Lets in only who speaks to this server by its name, from none but its own pages, and not too often. Says to what follows who it
+/// is: `Extension<Client>` always, `Extension<Caller>` for somebody who is known.
+pub(super) async fn visitor(
+    State(shared): State<Arc<Shared>>,
+    connection: Option<Extension<Connection>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let connection = connection.map_or(Connection::HERE, |connection| connection.0);
+    let mut response = match admit(&shared, &connection, &mut request) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused,
     };
-    let mut response = match refused {
-        None => next.run(request).await,
-        Some(status) => {
-            let error = Error::denied("this server does not answer to that name or to pages of that origin")
-                .hint("name it under `hosts` or `origins` of [server] in user/lapidary.toml");
-            (status, body(&error)).into_response()
-        }
-    };
-    let headers = response.headers_mut();
-    for (name, value) in [
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    let closed = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
-    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(closed);
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers::secure(response.headers_mut());
     response
 }
 
-/// Lets in only who is known, and says to the route who it is.
-pub(super) async fn holder(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
-    if shared.key.opens(text(request.headers(), header::AUTHORIZATION)) {
-        request.extensions_mut().insert(Caller { name: "owner".into(), by: By::Token });
+fn admit(shared: &Arc<Shared>, connection: &Connection, request: &mut Request) -> Result<(), Response> {
+    let headers = request.headers();
+    let mut client = forward::client(connection, headers, &shared.trusted);
+    let host = text(headers, header::HOST);
+    let Some(host) = host.filter(|host| shared.names.knows_host(host, connection.local)) else {
+        return Err(stranger(StatusCode::MISDIRECTED_REQUEST));
+    };
+    // Who knows the server by its public name comes over what that name says, whatever is in between.
+    client.is_https |= shared.secure_name.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(host));
+    let schemes = if client.is_https { access::SECURE } else { access::ANY };
+    let knows = |origin: &str| shared.names.knows_origin(origin, host, schemes);
+    if headers.contains_key(header::ORIGIN) && !text(headers, header::ORIGIN).is_some_and(knows) {
+        return Err(stranger(StatusCode::FORBIDDEN));
+    }
+    let known = shared.keys.who(headers, &client);
+    limits(shared, &known, &client).map_err(|ms| failure(&limit::later("too many requests", ms)))?;
+    let extensions = request.extensions_mut();
+    extensions.insert(client);
+    if let Known::Caller(caller) = known {
+        note_use(shared, &caller);
+        extensions.insert(caller);
+    }
+    Ok(())
+}
+
+fn stranger(status: StatusCode) -> Response {
+    let error = Error::denied("this server does not answer to that name or to pages of that origin")
+        .hint("name it under `hosts` or `origins` of [server] in user/lapidary.toml");
+    (status, body(&error)).into_response()
+}
+
+/// Whether somebody asks too often, and how long to wait then.
+fn limits(shared: &Shared, known: &Known, client: &Client) -> Result<(), u64> {
+    let (now, limits) = (shared.keys.clock.unix_ms(), &shared.limits);
+    let address = limit::neighbour(client.address);
+    match known {
+        Known::Caller(caller) => match &limits.callers {
+            Some(all) => all.take(caller.name.clone(), now),
+            None if client.is_here => Ok(()),
+            None => limits.afar.take(caller.name.clone(), now),
+        },
+        Known::Tried => limits.tries.take(address, now),
+        Known::Nobody if client.is_here => Ok(()),
+        Known::Nobody => limits.strangers.take(address, now),
+    }
+}
+
+/// Writes down, once an hour and beside the request, when somebody was last here.
+fn note_use(shared: &Arc<Shared>, caller: &Caller) {
+    let keys = shared.keys.clone();
+    match &caller.by {
+        By::Owner => {}
+        By::Token(token) => {
+            if keys.tokens.note_use(token) {
+                let id = token.id.clone();
+                tokio::task::spawn_blocking(move || keys.tokens.write_use(&id));
+            }
+        }
+        By::Session(live) => {
+            if keys.sessions.note_use(&live.session) {
+                let seal = live.session.seal;
+                tokio::task::spawn_blocking(move || keys.sessions.write_use(seal));
+            }
+        }
+    }
+}
+
+/// Lets in only who is known, and a person only from the host's own pages. The body has arrived whole when a route gets it.
+pub(super) async fn holder(caller: Option<Extension<Caller>>, request: Request, next: Next) -> Response {
+    let Some(Extension(caller)) = caller else { return unknown() };
+    if let Err(refused) = may_use(&caller, request.method(), request.headers()) {
+        return refused;
+    }
+    if request.body().is_end_stream() {
         return next.run(request).await;
     }
-    let error = Error::denied("this address needs the token")
-        .hint("send it as `Authorization: Bearer ..`; it is in user/webui/token");
+    let (parts, sent) = request.into_parts();
+    match read_within(sent, limit::body(parts.uri.path())).await {
+        Ok(sent) => next.run(Request::from_parts(parts, Body::from(sent))).await,
+        Err(refused) => refused,
+    }
+}
+
+/// Whether a caller may make this request, or what it is told instead.
+pub(super) fn may_use(caller: &Caller, method: &Method, headers: &HeaderMap) -> Result<(), Response> {
+    let Some(live) = caller.session() else { return Ok(()) };
+    let proof = || text(headers, PROOF).is_some_and(|given| live.is_csrf(given));
+    let error = match access::session(method, fetch_site(headers), proof) {
+        Ok(()) => return Ok(()),
+        Err(Lacks::OwnPage) => Error::denied("a page of another site may not use this session")
+            .hint("open the address itself, or send a token"),
+        Err(Lacks::Proof) => Error::denied("a write of a page needs the session's token")
+            .hint("send what GET /api/session gives as `csrf` in the header X-CSRF-Token"),
+    };
+    Err(failure(&error))
+}
+
+/// What the browser says about who made it send a request; what cannot be read is another site.
+pub(super) fn fetch_site(headers: &HeaderMap) -> Option<&str> {
+    headers.contains_key(FETCH_SITE).then(|| text(headers, FETCH_SITE).unwrap_or("unreadable"))
+}
+
+fn unknown() -> Response {
+    let error = Error::denied("this address wants to know who asks").hint(
+        "send `Authorization: Bearer ..` with the token of user/webui/token or of `lapidary tokens add`; \
+         a person signs in with the link of `lapidary sign-in`",
+    );
     (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer realm=\"lapidary\"")], body(&error)).into_response()
 }
 
 /// Lets in programs only: what speaks MCP has a token, and a person's session is for the page.
 pub(super) async fn program(Extension(caller): Extension<Caller>, request: Request, next: Next) -> Response {
     match caller.by {
-        By::Token => next.run(request).await,
+        By::Owner | By::Token(_) => next.run(request).await,
+        By::Session(_) => unknown(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The page that a browser shows: its files, embedded in the program, with their kinds, a version each, and what such a page may
 //! do. It holds nothing of anybody, so it is open to all; what it asks for is not.
 
+use super::headers;
 use super::reply::failure;
-use super::route::CROSS_ORIGIN_RESOURCE_POLICY;
 use crate::base::error::Error;
 use crate::base::file;
 use crate::service::digest;
@@ -20,12 +20,6 @@ static FILES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/src/http/page");
 const FOLDER: &str = "LAPIDARY_PAGE_DIR";
 /// Largest file that is read from such a folder.
 const LARGEST: u64 = 1 << 20;
-
-/// What the page may do: its own scripts, styles and requests, and pictures and sounds of this host. Nothing inline, nobody else.
-const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; \
-     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-);
 
 /// The page itself.
 pub(super) async fn shell(headers: HeaderMap) -> Response {
@@ -45,17 +39,18 @@ fn answer(name: &str, headers: &HeaderMap) -> Response {
     let is_known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|tags| tags.to_str().ok()).any(|tags| {
         tags.split(',').map(|known| known.trim().trim_start_matches("W/")).any(|known| known == "*" || known == tag)
     });
-    let kept: [(HeaderName, HeaderValue); 4] = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+    let kept: [(HeaderName, HeaderValue); 2] = [
         // It is asked for every time, so that a newer program is never shown an older page; the answer is mostly 304.
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::ETAG, HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))),
-        (CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin")),
     ];
-    if is_known {
-        return (StatusCode::NOT_MODIFIED, kept).into_response();
-    }
-    (kept, [(header::CONTENT_TYPE, kind)], bytes.into_owned()).into_response()
+    let mut response = if is_known {
+        (StatusCode::NOT_MODIFIED, kept).into_response()
+    } else {
+        (kept, [(header::CONTENT_TYPE, kind)], bytes.into_owned()).into_response()
+    };
+    headers::of_page(response.headers_mut());
+    response
 }
 
 /// The kind of a file by its name; `None` for what is no plain name of a file of the page.

@@ -1,11 +1,14 @@
 //! `/api/plugin/<name>/..`: a request handed to a plugin's route, and its answer as HTTP. It decides nothing about who may call
 //! and runs no script: the dispatcher does.
 
+use super::access;
 use super::caller::Caller;
 use super::gate::text;
+use super::limit;
 use super::range::{Asked, Known, Sent, choose};
 use super::reply::{failure, read_body};
 use super::route::Shared;
+use crate::base::error::{Error, Kind, Result};
 use crate::service::files::Opened;
 use crate::service::reply::{Content, Reply};
 use crate::service::time;
@@ -14,6 +17,7 @@ use crate::tool::route::{Answer, Method, Visit};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -28,7 +32,14 @@ const CHUNK: u64 = 256 << 10;
 /// What an answer of a plugin may do in a browser: be looked at.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox";
 /// Headers that no script sees: what lets a caller in is not the plugin's to read.
-const UNSEEN: [header::HeaderName; 3] = [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION];
+const UNSEEN: [header::HeaderName; 4] = [
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::PROXY_AUTHORIZATION,
+    header::HeaderName::from_static("x-csrf-token"),
+];
+/// What a browser says it will do with an answer.
+const FETCH_DEST: header::HeaderName = header::HeaderName::from_static("sec-fetch-dest");
 
 /// Cancels the handler's call when nobody waits for its answer any more.
 struct Waiting(Arc<CallHandle>);
@@ -49,6 +60,10 @@ pub(super) async fn serve(
     else {
         return StatusCode::NOT_FOUND.into_response();
     };
+    let (plugin, path) = (plugin.to_owned(), path.to_owned());
+    if let Err(refused) = admit(&shared, &caller, &plugin, &path, &parts) {
+        return failure(&refused);
+    }
     let data = match read_body(body).await {
         Ok(data) => data,
         Err(refused) => return refused,
@@ -56,8 +71,8 @@ pub(super) async fn serve(
     let query = parts.uri.query().unwrap_or_default();
     let waiting = Waiting(Arc::default());
     let visit = Visit {
-        plugin: plugin.to_owned(),
-        path: path.to_owned(),
+        plugin: plugin.clone(),
+        path,
         method: parts.method.as_str().to_owned(),
         query: url::form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
         headers: visible(&parts.headers),
@@ -68,14 +83,44 @@ pub(super) async fn serve(
     let answer = shared.host.dispatcher().visit(visit).await;
     drop(waiting);
     let mut response = match answer {
+        Answer::Reply(reply) if !leads_well(&reply, &plugin, &parts.method) => failure(
+            &Error::new(Kind::Internal, "a route answered a write with a redirect that repeats it elsewhere")
+                .hint("use status 303, or lead to a route of the same plugin"),
+        ),
         Answer::Reply(reply) => respond(*reply, &parts.headers, parts.method.as_str()),
         Answer::Failed(e) => failure(&e),
         Answer::OtherMethods(methods) => other_methods(&methods),
     };
     let headers = response.headers_mut();
+    // Browsers that do not say what a file is for take a page's scripts and styles by their kind.
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if caller.session().is_some() && kind.is_some_and(access::acts_in_a_page) {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    }
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    headers.insert(super::route::CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
     response
+}
+
+/// Whether this may be asked of a plugin's route now: a person's browser must not run what it gives, and nobody asks without end.
+fn admit(shared: &Shared, caller: &Caller, plugin: &str, path: &str, parts: &Parts) -> Result<()> {
+    let destination = parts.headers.contains_key(FETCH_DEST).then(|| text(&parts.headers, FETCH_DEST).unwrap_or(""));
+    if caller.session().is_some() && !access::is_harmless(destination) {
+        return Err(Error::denied("what a plugin gives is not run, and not put into pages"));
+    }
+    let (now, who) = (shared.keys.clock.unix_ms(), (caller.name.clone(), plugin.to_owned()));
+    let taken = if !access::only_reads(&parts.method) {
+        shared.limits.writes.take(who, now)
+    } else if shared.host.dispatcher().is_media(plugin, path) {
+        Ok(())
+    } else {
+        shared.limits.reads.take(who, now)
+    };
+    taken.map_err(|ms| limit::later("too many requests to this plugin", ms))
+}
+
+fn leads_well(reply: &Reply, plugin: &str, method: &http::Method) -> bool {
+    let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    reply.location.as_deref().is_none_or(|location| access::may_lead(plugin, method, status, location))
 }
 
 fn visible(headers: &HeaderMap) -> Vec<(String, String)> {

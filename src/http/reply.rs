@@ -1,5 +1,6 @@
 //! Failures as HTTP: the status of a kind, and the body that says what went wrong. And the body of a request, read within limits.
 
+use super::limit;
 use crate::base::error::{Error, Kind};
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -7,26 +8,30 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use std::time::Duration;
 
-/// Largest body of a request.
-const BODY: usize = 16 << 20;
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
-/// The whole body of a request, or the answer to one that is too large or too slow.
+/// The whole body of a request that the gate has let through, which has arrived and fits already.
 pub(super) async fn read_body(body: Body) -> Result<Bytes, Response> {
+    read_within(body, limit::LARGEST).await
+}
+
+/// The whole body of a request, or the answer to one of more than `most` bytes or that is too slow.
+pub(super) async fn read_within(body: Body, most: usize) -> Result<Bytes, Response> {
     // One that says beforehand that it is too large is not waited for.
-    if HttpBody::size_hint(&body).lower() > BODY as u64 {
-        return Err(failure(&too_large()));
+    if HttpBody::size_hint(&body).lower() > most as u64 {
+        return Err(failure(&too_large(most)));
     }
-    match tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, BODY)).await {
+    match tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, most)).await {
         Ok(Ok(body)) => Ok(body),
-        Ok(Err(_)) => Err(failure(&too_large())),
+        Ok(Err(_)) => Err(failure(&too_large(most))),
         Err(_) => Err(failure(&Error::new(Kind::Timeout, "the body did not arrive in time"))),
     }
 }
 
-fn too_large() -> Error {
-    Error::new(Kind::TooLarge, format!("the body is larger than {} MiB or broke off", BODY >> 20))
+fn too_large(most: usize) -> Error {
+    let most = if most < 1 << 20 { format!("{} KiB", most >> 10) } else { format!("{} MiB", most >> 20) };
+    Error::new(Kind::TooLarge, format!("the body is larger than {most} or broke off"))
 }
 
 /// The answer to a request that failed.

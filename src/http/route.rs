@@ -1,30 +1,32 @@
 //! The routes: which are open to everybody, and which want somebody who is known. What a request passes on its way is the gate's.
 
-use super::access::{Key, Names};
+use super::access::Names;
 use super::api::{self, Api};
 use super::gate;
+use super::keys::Keys;
+use super::limit::Limits;
 use super::metrics;
 use super::page;
 use super::plugin;
 use super::proxy::{self, Pictures};
 use super::reply::{failure, read_body};
+use super::sign_in;
 use crate::app::Host;
 use crate::base::error::Error;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{HeaderName, HeaderValue, Uri, header};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
+use ipnet::IpNet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// Keeps a page of another origin from showing what this host serves.
-pub(super) const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+use tokio::sync::watch;
 
 /// What serves a route for another room.
 pub trait Endpoint: Clone + Send + Sync + 'static {
@@ -41,8 +43,16 @@ pub trait Endpoint: Clone + Send + Sync + 'static {
 /// What the routes share.
 pub(super) struct Shared {
     pub(super) host: Host,
-    pub(super) key: Key,
+    /// All that lets somebody in.
+    pub(super) keys: Arc<Keys>,
     pub(super) names: Names,
+    /// The name of people's own address, where that is reached over TLS.
+    pub(super) secure_name: Option<String>,
+    /// The proxies whose word counts.
+    pub(super) trusted: Vec<IpNet>,
+    pub(super) limits: Limits,
+    /// Whether the server takes nothing more.
+    pub(super) closing: watch::Receiver<bool>,
     pub(super) started: Instant,
     pub(super) pictures: Pictures,
     pub(super) api: Arc<Api>,
@@ -67,18 +77,26 @@ pub(super) fn router<E: Endpoint>(shared: Arc<Shared>, mcp: E) -> Router {
         .route(crate::service::proxy::PATH, get(picture))
         .route(plugin::PATH, any(plugin::serve))
         .merge(api::router(&shared.api))
+        .merge(sign_in::closed())
         .fallback(nothing_here)
-        .layer(middleware::from_fn_with_state(shared.clone(), gate::holder))
+        .layer(middleware::from_fn(gate::holder))
         // The gate has limits of its own.
         .layer(DefaultBodyLimit::disable());
     // Everything here answers whoever asks.
     let open = Router::new()
         .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(ready))
         .route("/", get(page::shell))
-        .route("/page/{name}", get(page::part));
+        .route("/page/{name}", get(page::part))
+        .merge(sign_in::open());
     open.fallback_service(closed.with_state(shared.clone()))
         .layer(middleware::from_fn_with_state(shared.clone(), gate::visitor))
         .with_state(shared)
+}
+
+/// Whether calls are taken: a server has its address only once the plugins of its host are loaded, and gives it up at its end.
+async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, &'static str) {
+    if *shared.closing.borrow() { (StatusCode::SERVICE_UNAVAILABLE, "stopping\n") } else { (StatusCode::OK, "ready\n") }
 }
 
 async fn numbers(State(shared): State<Arc<Shared>>) -> Response {
@@ -93,7 +111,6 @@ async fn picture(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
             let headers = [
                 (header::CONTENT_TYPE, HeaderValue::from_static(picture.media_type)),
                 (header::CACHE_CONTROL, HeaderValue::try_from(kept).unwrap_or(HeaderValue::from_static("no-store"))),
-                (CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin")),
             ];
             (headers, picture.data).into_response()
         }

@@ -1,29 +1,41 @@
 //! The server: an address, connections with limits, and an end that waits for what is under way. Routes are another file's affair.
 
-use super::access::{Key, Names};
 use super::api::Api;
-use super::gate::Local;
+use super::forward::Connection;
+use super::keys::Keys;
+use super::limit::{Limits, Places};
+use super::links::{self, Link, Listening};
+use super::password::Password;
 use super::proxy::Pictures;
 use super::route::{self, Endpoint, Shared};
-use super::token::{self, Source};
+use super::settings::{self, Settings};
+use super::tls;
+use super::token::{self, Owned, Source};
+use super::tokens::Tokens;
 use crate::app::Host;
+use crate::base::clock::Clock;
 use crate::base::error::{Error, Kind, Result, io};
+use crate::base::paths::Paths;
 use axum::Router;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
 
-/// Where a server listens unless told otherwise.
-const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8470);
 /// Most connections at once; further ones wait to be accepted.
 const CONNECTIONS: u32 = 256;
+/// Most connections at once from one address beyond this machine; further ones are closed.
+const FROM_ONE: u32 = 64;
+/// How long the beginning of TLS may take.
+const TLS_TIME: Duration = Duration::from_secs(10);
 /// How long the head of a request may take, and how long a connection may wait for the next one.
 const HEAD_TIME: Duration = Duration::from_secs(60);
 /// Largest head of a request.
@@ -38,55 +50,111 @@ const EXHAUSTED: Duration = Duration::from_millis(100);
 pub struct Options {
     /// `address:port`; `[server] addr` of `lapidary.toml` where it is not given, else `127.0.0.1:8470`. Port 0 takes a free one.
     pub addr: Option<String>,
+    /// Who reads what the server says when it is open.
+    pub reader: Reader,
+}
+
+/// Who reads what a server says when it is open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reader {
+    /// A person at a terminal: everything, with the token that the host keeps.
+    Terminal,
+    /// A program that started it: with the link, which works once and for minutes.
+    Program,
+    /// A log, which others may read later: no secret at all.
+    #[default]
+    Log,
 }
 
 /// A server that has its address and takes no connection yet.
 pub struct Server<E> {
     listener: TcpListener,
     address: SocketAddr,
+    /// Where people find it.
+    url: String,
+    /// Whether what is sent can be read on its way.
+    is_bare: bool,
+    tls: Option<TlsAcceptor>,
     router: Router,
+    keys: Arc<Keys>,
+    closing: watch::Sender<bool>,
     mcp: E,
     api: Arc<Api>,
-    token: String,
-    source: Source,
     host: Host,
+    /// A root that cannot be written has none.
+    _listening: Option<Listening>,
 }
 
 impl<E: Endpoint> Server<E> {
-    /// Takes the address, and finds or makes the token.
+    /// Takes the address, and finds or makes the owner's token.
     ///
     /// # Errors
     /// `invalid_arguments` for an address or a setting that cannot be used, `permission_denied` for an address beyond this
-    /// machine without a token of the owner's, `conflict` for an address that is taken, and what the file system says.
+    /// machine where the owner set no password and no token, `conflict` for an address that is taken, and what the file system
+    /// says.
     #[expect(clippy::disallowed_methods, reason = "the token may be given by the environment")]
     pub async fn open(host: &Host, mcp: E, options: &Options) -> Result<Server<E>> {
-        let settings = Settings::read(host, options, std::env::var("LAPIDARY_TOKEN").ok().as_deref())?;
-        let (token, source) = match settings.token {
-            Some(given) => given,
-            None if settings.address.ip().is_loopback() => {
-                (token::kept(&host.paths().user().join("webui").join("token"))?, Source::Kept)
-            }
-            None => {
-                return Err(Error::denied(format!(
-                    "{} can be reached from other machines, and no token is set",
-                    settings.address
-                ))
-                .hint("set LAPIDARY_TOKEN, or `token` under [server] in user/lapidary.toml, or listen on 127.0.0.1"));
-            }
+        let (paths, clock) = (host.paths(), host.services().clock.clone());
+        let environment = std::env::var("LAPIDARY_TOKEN").ok();
+        let settings = Settings::read(host.config(), &paths.user(), options.addr.as_deref(), environment.as_deref())?;
+        let is_here = settings.address.ip().is_loopback();
+        if !is_here && settings.token.is_none() && !has_keys(paths, &clock) {
+            let error =
+                format!("{} can be reached from other machines, and no password or token is set", settings.address);
+            return Err(Error::denied(error).hint(
+                "lapidary password set, or lapidary tokens add NAME, or set LAPIDARY_TOKEN, or `token` under [server] in \
+                 user/lapidary.toml; or listen on 127.0.0.1",
+            ));
+        }
+        let owned = match &settings.token {
+            Some((token, source)) => Owned::given(token, *source),
+            None => Owned::kept(&paths.webui().join("token"))?,
         };
+        let keys = Arc::new(Keys::of(paths, clock, owned));
+        let tls = settings.tls.map(|(certificate, key)| tls::acceptor(certificate, key)).transpose();
+        let tls = tls.map_err(|e| e.context("[server] of user/lapidary.toml"))?;
         let listener = TcpListener::bind(settings.address).await.map_err(|e| cannot_listen(settings.address, &e))?;
         let address = listener.local_addr().map_err(|e| io("cannot tell the address", &e))?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let public = settings.url.as_ref();
+        let url = public.map_or_else(
+            || format!("{scheme}://{}", links::reachable(address)),
+            |url| url.origin().ascii_serialization(),
+        );
+        let secure_name = public.filter(|url| url.scheme() == "https").map(settings::authority);
+        let closing = watch::Sender::new(false);
         let shared = Shared {
             host: host.clone(),
-            key: Key::new(&token),
+            keys: keys.clone(),
             names: settings.names,
+            secure_name: secure_name.clone(),
+            limits: Limits::new(settings.rate),
+            closing: closing.subscribe(),
             started: Instant::now(),
             pictures: Pictures::new(),
             api: Api::new(host),
+            trusted: settings.trusted,
         };
         let api = shared.api.clone();
+        let is_bare = !is_here && tls.is_none() && secure_name.is_none() && shared.trusted.is_empty();
         let router = route::router(Arc::new(shared), mcp.clone());
-        Ok(Server { listener, address, router, mcp, api, token, source, host: host.clone() })
+        // Only a root that cannot be written has none, and then links cannot be made from outside.
+        let listening = Listening::at(paths, address, &url).ok();
+        let host = host.clone();
+        Ok(Server {
+            listener,
+            address,
+            url,
+            is_bare,
+            tls,
+            router,
+            keys,
+            closing,
+            mcp,
+            api,
+            host,
+            _listening: listening,
+        })
     }
 
     /// Where it listens.
@@ -95,33 +163,56 @@ impl<E: Endpoint> Server<E> {
         self.address
     }
 
-    /// What a person at the terminal is told: the address, and what to do next. It shows the token that the host keeps, so it
-    /// is for a terminal and never for a log.
+    /// Where people find it: `http://127.0.0.1:8470`, or what `[server] url` says.
     #[must_use]
-    pub fn greeting(&self) -> String {
-        let url = format!("http://{}", self.address);
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A link that signs whoever opens it in, once, within 15 minutes. It waits for the disk.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn link(&self) -> Result<Link> {
+        Link::make(&self.keys.codes, &self.url, &self.keys.clock)
+    }
+
+    /// What whoever started the server is told: the address, and what to do next.
+    #[must_use]
+    pub fn greeting(&self, link: Option<&Link>, reader: Reader) -> String {
+        let url = &self.url;
         let tools = match self.host.dispatcher().snapshot().len() {
             1 => "1 tool".to_owned(),
             count => format!("{count} tools"),
         };
-        let token = match self.source {
-            Source::Kept => self.token.as_str(),
-            Source::Environment => "$LAPIDARY_TOKEN",
-            Source::Config => "<the token of user/lapidary.toml>",
+        let kept = || token::read(&self.host.paths().webui().join("token")).ok();
+        let token = match (self.keys.owned.source(), reader) {
+            (Source::Environment, _) => "$LAPIDARY_TOKEN".to_owned(),
+            (Source::Config, _) => "<the token of user/lapidary.toml>".to_owned(),
+            (Source::Kept, Reader::Terminal) => kept().unwrap_or_default(),
+            (Source::Kept, Reader::Program | Reader::Log) => "<the token of user/webui/token>".to_owned(),
+        };
+        let page = link.filter(|_| reader != Reader::Log);
+        let page = page.map_or_else(|| "lapidary sign-in prints the link".to_owned(), |link| link.url.clone());
+        let bare = if self.is_bare {
+            "\nnote: without TLS, whoever is on the way can read everything, keys included: see docs/guide/server.md\n"
+        } else {
+            ""
         };
         format!(
             "lapidary serves {tools} at {url}/mcp\n\n\
+             open the page:      {page}\n\
              connect a client:   claude mcp add --transport http lapidary {url}/mcp --header \"Authorization: Bearer {token}\"\n\
              or in its config:   {{\"mcpServers\": {{\"lapidary\": {{\"type\": \"http\", \"url\": \"{url}/mcp\", \"headers\": {{\"Authorization\": \"Bearer {token}\"}}}}}}}}\n\
              write a tool:       lapidary new my_tool\n\
-             stop:               Ctrl-C\n"
+             stop:               Ctrl-C\n{bare}"
         )
     }
 
     /// Serves until `stop` resolves. Then nothing new is taken, calls in flight finish for at most 10 seconds, and the host ends.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
-        let closing = watch::Sender::new(false);
+        let by_address = Places::default();
         let app = TowerToHyperService::new(self.router);
         tokio::pin!(stop);
         loop {
@@ -129,9 +220,9 @@ impl<E: Endpoint> Server<E> {
                 place = places.clone().acquire_owned() => place,
                 () = &mut stop => break,
             };
-            let stream = tokio::select! {
+            let (stream, peer) = tokio::select! {
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => stream,
+                    Ok(accepted) => accepted,
                     Err(e) => {
                         tracing::warn!(error = %e, "a connection could not be accepted");
                         tokio::time::sleep(EXHAUSTED).await;
@@ -140,14 +231,17 @@ impl<E: Endpoint> Server<E> {
                 },
                 () = &mut stop => break,
             };
-            let connection = serve(stream, app.clone(), closing.subscribe());
+            let peer = peer.ip().to_canonical();
+            let most = if peer.is_loopback() { CONNECTIONS } else { FROM_ONE };
+            let Some(of_address) = by_address.take(peer, most) else { continue };
+            let connection = accept(stream, self.tls.clone(), app.clone(), self.closing.subscribe());
             tokio::spawn(async move {
                 connection.await;
-                drop(place);
+                drop((of_address, place));
             });
         }
         drop(self.listener);
-        closing.send_replace(true);
+        self.closing.send_replace(true);
         // Both have calls in flight, and the same time for them.
         tokio::join!(self.mcp.close(), self.api.close());
         let _ = tokio::time::timeout(CLOSING, places.acquire_many(CONNECTIONS)).await;
@@ -157,13 +251,37 @@ impl<E: Endpoint> Server<E> {
     }
 }
 
-/// Serves one connection until it ends, or until the request under way is answered once the server closes.
-async fn serve(stream: TcpStream, app: TowerToHyperService<Router>, mut closing: watch::Receiver<bool>) {
+/// Serves a connection, over TLS where the server has a certificate.
+async fn accept(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    app: TowerToHyperService<Router>,
+    mut closing: watch::Receiver<bool>,
+) {
     // Without this an answer of two packets waits 40 ms for the client to acknowledge the first.
     let _ = stream.set_nodelay(true);
-    let Ok(local) = stream.local_addr() else { return };
+    let (Ok(local), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) else { return };
+    let connection = Connection { local: local.ip(), peer: peer.ip(), is_tls: tls.is_some() };
+    let Some(tls) = tls else { return serve(stream, connection, app, closing).await };
+    let begun = tokio::select! {
+        begun = tokio::time::timeout(TLS_TIME, tls.accept(stream)) => begun,
+        () = told(&mut closing) => return,
+    };
+    // What goes wrong at the beginning of TLS is the client's to see.
+    if let Ok(Ok(stream)) = begun {
+        serve(stream, connection, app, closing).await;
+    }
+}
+
+/// Serves one connection until it ends, or until the request under way is answered once the server closes.
+async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    connection: Connection,
+    app: TowerToHyperService<Router>,
+    mut closing: watch::Receiver<bool>,
+) {
     let service = service_fn(move |mut request: http::Request<Incoming>| {
-        request.extensions_mut().insert(Local(local.ip()));
+        request.extensions_mut().insert(connection);
         app.call(request)
     });
     let connection = http1::Builder::new()
@@ -185,6 +303,11 @@ async fn told(closing: &mut watch::Receiver<bool>) {
     let _ = closing.wait_for(|closing| *closing).await;
 }
 
+/// Whether the owner set something that lets in: then it is meant that others can reach the server.
+fn has_keys(paths: &Paths, clock: &Clock) -> bool {
+    Password::of(paths, clock.clone()).is_set() || !Tokens::of(paths, clock.clone()).list().is_empty()
+}
+
 fn cannot_listen(address: SocketAddr, e: &std::io::Error) -> Error {
     match e.kind() {
         std::io::ErrorKind::AddrInUse => Error::new(Kind::Conflict, format!("{address} is taken by another program"))
@@ -194,87 +317,5 @@ fn cannot_listen(address: SocketAddr, e: &std::io::Error) -> Error {
         std::io::ErrorKind::AddrNotAvailable => Error::invalid(format!("{address} is no address of this machine"))
             .hint("choose 127.0.0.1, or an address that it has"),
         _ => io(format_args!("cannot listen on {address}"), e),
-    }
-}
-
-/// What `[server]`, the command line and the environment say.
-struct Settings {
-    address: SocketAddr,
-    token: Option<(String, Source)>,
-    names: Names,
-}
-
-impl Settings {
-    fn read(host: &Host, options: &Options, environment: Option<&str>) -> Result<Settings> {
-        let empty = toml::Table::new();
-        let server = match host.config().get("server") {
-            None => &empty,
-            Some(toml::Value::Table(table)) => table,
-            Some(_) => return Err(wrong("[server]", "a table")),
-        };
-        let text = |key: &str| match server.get(key) {
-            None => Ok(None),
-            Some(toml::Value::String(text)) => Ok(Some(text.as_str())),
-            Some(_) => Err(wrong(key, "a text")),
-        };
-        let list = |key: &str| match server.get(key) {
-            None => Ok(Vec::new()),
-            Some(toml::Value::Array(list)) => list
-                .iter()
-                .map(|entry| entry.as_str().map(str::to_owned).ok_or_else(|| wrong(key, "a list of texts")))
-                .collect(),
-            Some(_) => Err(wrong(key, "a list of texts")),
-        };
-        let address = options.addr.as_deref().map_or_else(|| text("addr"), |addr| Ok(Some(addr)))?;
-        let token = match (environment.filter(|token| !token.trim().is_empty()), text("token")?) {
-            (Some(token), _) => Some((token::given(token, "LAPIDARY_TOKEN")?, Source::Environment)),
-            (None, Some(token)) => Some((token::given(token, "[server] of user/lapidary.toml")?, Source::Config)),
-            (None, None) => None,
-        };
-        Ok(Settings {
-            address: address.map_or(Ok(ADDRESS), parse)?,
-            token,
-            names: Names { hosts: list("hosts")?, origins: list("origins")? },
-        })
-    }
-}
-
-fn wrong(key: &str, expected: &str) -> Error {
-    Error::invalid(format!("`{key}` under [server] in user/lapidary.toml must be {expected}"))
-}
-
-/// `address:port`, with `localhost` for this machine.
-fn parse(text: &str) -> Result<SocketAddr> {
-    let text = text.trim();
-    let plain = match text.strip_prefix("localhost:") {
-        Some(port) => format!("127.0.0.1:{port}"),
-        None => text.to_owned(),
-    };
-    plain.parse().map_err(|_| {
-        let shown: String = text.chars().take(80).flat_map(char::escape_debug).collect();
-        Error::invalid(format!("`{shown}` is no address to listen on")).hint("write it as 127.0.0.1:8470 or [::1]:8470")
-    })
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_a_number_and_a_port() {
-        for (text, expected) in [
-            ("127.0.0.1:8470", "127.0.0.1:8470"),
-            ("localhost:0", "127.0.0.1:0"),
-            ("[::1]:1", "[::1]:1"),
-            (" 0.0.0.0:80 ", "0.0.0.0:80"),
-        ] {
-            assert_eq!(parse(text).unwrap().to_string(), expected);
-        }
-        for text in
-            ["", "8470", ":8470", "localhost", "example.com:80", "127.0.0.1", "127.0.0.1:x", "http://127.0.0.1:1"]
-        {
-            assert_eq!(parse(text).unwrap_err().kind(), Kind::InvalidArguments, "{text}");
-        }
     }
 }

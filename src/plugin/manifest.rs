@@ -143,6 +143,8 @@ pub struct RouteField {
     pub file: String,
     /// The handler's function.
     pub function: String,
+    /// Whether it gives out media.
+    pub media: bool,
 }
 
 /// A data partition key, as a manifest declares it.
@@ -549,6 +551,7 @@ impl Reader<'_> {
                     path: Arc::new(path),
                     file: file.to_owned(),
                     function: function.to_owned(),
+                    media: route.media,
                 });
             }
         }

@@ -383,7 +383,7 @@ pub(super) fn live_routes(generation: &Generation, settings: &Arc<Map>) -> Vec<A
             settings: settings.clone(),
         });
         let (pattern, takes) = (draft.pattern.clone(), draft.takes.clone());
-        Arc::new(LiveRoute { method: draft.method, pattern, takes, tool })
+        Arc::new(LiveRoute { method: draft.method, pattern, media: draft.media, takes, tool })
     };
     generation.files.iter().flat_map(|file| file.routes.iter().map(move |draft| route(file, draft))).collect()
 }

@@ -156,6 +156,8 @@ pub struct LiveRoute {
     pub method: Method,
     /// Its path.
     pub pattern: Arc<Pattern>,
+    /// Whether it gives out media, which players ask for in many pieces.
+    pub media: bool,
     /// The names of its handler's parameters, in order.
     pub takes: Arc<[String]>,
     /// Its handler, with whose it is and what it needs.
@@ -229,15 +231,23 @@ impl Dispatcher {
         done.unwrap_or_else(|| Answer::Failed(Error::internal("the host failed while running this route")))
     }
 
+    /// Whether a path of a plugin, not decoded, is answered with media when it is read.
+    #[must_use]
+    pub fn is_media(&self, plugin: &str, path: &str) -> bool {
+        let snapshot = self.snapshot();
+        let routes = snapshot.routes_of(plugin);
+        routes.iter().any(|r| r.media)
+            && segments(path)
+                .is_some_and(|path| chosen(&fitting(routes, &path), Some(Method::Get)).is_some_and(|r| r.media))
+    }
+
     fn serve(self: &Arc<Self>, visit: Visit) -> Answer {
         let nothing = || Answer::Failed(Error::not_found("nothing is at this address"));
         let Some(path) = segments(&visit.path) else { return nothing() };
         let snapshot = self.snapshot();
-        let fitting: Vec<&LiveRoute> =
-            snapshot.routes_of(&visit.plugin).iter().map(|r| &**r).filter(|r| r.pattern.fits(&path)).collect();
+        let fitting = fitting(snapshot.routes_of(&visit.plugin), &path);
         let method = Method::parse(if visit.method == "HEAD" { "GET" } else { &visit.method });
-        let chosen = fitting.iter().filter(|r| Some(r.method) == method).max_by_key(|r| r.pattern.literals());
-        match chosen {
+        match chosen(&fitting, method) {
             Some(route) => self.answer(route, visit, &path),
             None if fitting.is_empty() => nothing(),
             None => {
@@ -293,6 +303,16 @@ impl Dispatcher {
             Err(e) => Answer::Failed(e),
         }
     }
+}
+
+/// The routes whose path this is.
+fn fitting<'a>(routes: &'a [Arc<LiveRoute>], path: &[String]) -> Vec<&'a LiveRoute> {
+    routes.iter().map(|r| &**r).filter(|r| r.pattern.fits(path)).collect()
+}
+
+/// The one of them that answers a method.
+fn chosen<'a>(fitting: &[&'a LiveRoute], method: Option<Method>) -> Option<&'a LiveRoute> {
+    fitting.iter().copied().filter(|r| Some(r.method) == method).max_by_key(|r| r.pattern.literals())
 }
 
 /// The JSON object that was sent; empty where it was something else.

@@ -87,7 +87,7 @@ impl Served {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let options = Options { addr: Some("127.0.0.1:0".into()) };
+                let options = Options { addr: Some("127.0.0.1:0".into()), ..Options::default() };
                 let server = Server::open(&host, NoMcp, &options).await.unwrap();
                 opened.send(server.address()).unwrap();
                 server.run(async { drop(stopped.await) }).await;

@@ -94,7 +94,7 @@ fn version_and_help_need_no_root() {
 #[test]
 fn wrong_usage_is_two_and_says_what_is_wrong() {
     let sh = bench();
-    let rows: [(&[&str], &str); 22] = [
+    let rows: [(&[&str], &str); 21] = [
         (&["roll"], "roll"),
         (&["call"], "<TOOL>"),
         (&["call", "roll_dice", "--sides", "2"], "--sides"),
@@ -111,7 +111,6 @@ fn wrong_usage_is_two_and_says_what_is_wrong() {
         (&["preview", "roll_dice", "--dialect", "klingon"], "klingon"),
         (&["preview", "roll_dice", "--set", "sides"], "not key=value"),
         (&["preview", "roll_dice", "--set", "sides=2", "--set", "sides=3"], "set twice"),
-        (&["serve", "--open"], "not built yet"),
         (&["chat"], "not built yet"),
         (&["install", "x.zip"], "not built yet"),
         (&["grant", "dice", "FLY"], "FLY"),

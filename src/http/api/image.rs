@@ -64,7 +64,6 @@ async fn serve(State(api): State<Arc<Api>>, At(id): At<String>, Asked(asked): As
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
         (header::CACHE_CONTROL, HeaderValue::from_static(KEPT)),
-        (crate::http::route::CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin")),
     ];
     Ok((headers, data).into_response())
 }

@@ -18,6 +18,8 @@ pub struct RouteDraft {
     pub method: Method,
     /// Its path.
     pub pattern: Arc<Pattern>,
+    /// Whether it gives out media.
+    pub media: bool,
     /// The names of its handler's parameters, in order.
     pub takes: Arc<[String]>,
     /// Its handler.
@@ -122,6 +124,7 @@ impl Building<'_> {
         Ok(RouteDraft {
             method: route.method,
             pattern: route.path.clone(),
+            media: route.media,
             takes: function.params.clone().into(),
             function: function.name.as_str().into(),
             spec: Arc::new(spec),

@@ -139,9 +139,8 @@ pub(super) struct RouteShape {
     /// File and function, such as `routes/songs.rhai:serve`; the function `handle` where only a file is named.
     #[schemars(regex(pattern = r"^[^:]+\.rhai(:[A-Za-z_][A-Za-z0-9_]*)?$"))]
     pub handler: String,
-    /// Whether it gives out media, which players ask for in many pieces.
+    /// Whether it gives out media, which players ask for in many pieces: its `GET` is free of the limit of requests.
     #[serde(default)]
-    #[allow(dead_code, reason = "there is no limit of requests yet that it would be free of")]
     pub media: bool,
 }
 
