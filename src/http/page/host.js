@@ -51,22 +51,24 @@ const reveal = (made) => {
 
 function password(isSet, again) {
   const current = isSet && h('input', { type: 'password', id: 'password-now', autocomplete: 'current-password' });
-  const fresh = h('input', { type: 'password', id: 'password-new', autocomplete: 'new-password', minlength: '8' });
+  const fresh = h('input', { type: 'password', id: 'password-new', autocomplete: 'new-password', minlength: '10', 'aria-describedby': 'password-help' });
   const said = h('p', { class: 'wrong', role: 'alert' });
+  // Who has just come by a link needs no present one.
+  const known = () => (current?.value ? { current: current.value } : {});
   return h('form', { class: 'fields', onsubmit: async (event) => {
     event.preventDefault();
     try {
-      await put('/api/password', current ? { current: current.value, new: fresh.value } : { new: fresh.value });
+      await put('/api/password', { ...known(), new: fresh.value });
       toast('The password is set.', { kind: 'good' });
       again();
     } catch (error) { said.textContent = sentence(error); }
   } },
   current && h('div', { class: 'field' }, h('label', { for: 'password-now' }, 'The present one'), current),
-  h('div', { class: 'field' }, h('label', { for: 'password-new' }, isSet ? 'A new one' : 'A password'), fresh), said,
+  h('div', { class: 'field' }, h('label', { for: 'password-new' }, isSet ? 'A new one' : 'A password'), fresh, h('p', { class: 'help', id: 'password-help' }, 'At least 10 characters. A new one signs everybody else out.')), said,
   h('div', { class: 'row-head actions' }, h('button', { type: 'submit' }, isSet ? 'Change it' : 'Set it'),
     isSet && button('Have none', async () => {
       if (!await ask('Have no password?', ['Only the links that the terminal prints open this page then.'], 'Have none')) return;
-      try { await del('/api/password'); again(); } catch (error) { said.textContent = sentence(error); }
+      try { await del('/api/password', { body: known() }); again(); } catch (error) { said.textContent = sentence(error); }
     }, 'quiet')));
 }
 
