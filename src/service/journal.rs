@@ -113,7 +113,8 @@ pub struct Setup {
     pub known: Known,
 }
 
-/// The journal. Nothing is opened and nothing started before there is something to do.
+/// The journal. Nothing is opened and nothing started before there is something to do. Only [`Journal::record`] never waits; what
+/// reads or deletes waits for the disk, and is nothing for a thread that serves others meanwhile.
 pub struct Journal {
     store: Arc<MainDb>,
     clock: Clock,
@@ -130,7 +131,7 @@ impl Journal {
     }
 
     /// Keeps a call. It returns at once: where too much waits already, or the journal is closed, the call is counted and not kept.
-    pub fn record(&self, ended: Ended) {
+    pub fn record(&self, ended: Box<Ended>) {
         self.writer.push(ended);
     }
 

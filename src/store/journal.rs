@@ -238,9 +238,10 @@ fn trim(t: &Transaction, room: &Room) -> rusqlite::Result<()> {
     let most = if total > room.bytes { room.bytes - room.bytes / 10 } else { u64::MAX };
     let mut oldest = t.prepare("SELECT seq, at, bytes FROM journal ORDER BY seq")?;
     let mut rows = oldest.query([])?;
-    let (mut last, mut freed) = (None, 0);
+    let (mut last, mut freed, mut stays) = (None, 0, false);
     while let Some(row) = rows.next()? {
-        if row.get::<_, i64>(1)? >= room.since && total.saturating_sub(freed) <= most {
+        stays = row.get::<_, i64>(1)? >= room.since && total.saturating_sub(freed) <= most;
+        if stays {
             break;
         }
         last = Some(row.get::<_, i64>(0)?);
@@ -249,7 +250,11 @@ fn trim(t: &Transaction, room: &Room) -> rusqlite::Result<()> {
     drop(rows);
     if let Some(last) = last {
         t.execute("DELETE FROM journal WHERE seq <= ?1", [last])?;
-        t.execute("UPDATE journal_totals SET bytes = max(0, bytes - ?1)", [signed(freed)])?;
+    }
+    // A total that is wrong, whatever made it so, is right again once nothing is left.
+    let left = if stays { total.saturating_sub(freed) } else { 0 };
+    if left != total {
+        t.execute("UPDATE journal_totals SET bytes = ?1", [signed(left)])?;
     }
     Ok(())
 }

@@ -83,7 +83,7 @@ impl Journal for Kept {
 }
 
 /// The record as it is handed over: without the bytes of pictures, and without what is too long to be kept anyway.
-fn ended(record: CallRecord, journal: &journal::Journal) -> Ended {
+fn ended(record: CallRecord, journal: &journal::Journal) -> Box<Ended> {
     let CallRecord { outcome, arguments, who, start, spec, ctx, .. } = record;
     let clock = journal.clock();
     let took = if clock.is_manual() { 0 } else { i64::try_from(outcome.duration.as_millis()).unwrap_or(0) };
@@ -101,7 +101,8 @@ fn ended(record: CallRecord, journal: &journal::Journal) -> Ended {
         }
         Part::Gallery(_) | Part::Files(_) => part.clone(),
     };
-    Ended {
+    // Boxed: it is moved into the queue under a lock.
+    Box::new(Ended {
         id: outcome.call.clone(),
         at: clock.unix_ms() - took,
         tool: outcome.tool.clone(),
@@ -129,7 +130,7 @@ fn ended(record: CallRecord, journal: &journal::Journal) -> Ended {
         operations: outcome.operations,
         memory: outcome.memory,
         used: ctx.as_ref().and_then(|ctx| ctx.redactor()),
-    }
+    })
 }
 
 impl Parameters for Spec {

@@ -18,9 +18,9 @@ fn setup(root: &Path) -> Setup {
     }
 }
 
-fn ended(id: &str) -> Ended {
+fn ended(id: &str) -> Box<Ended> {
     let Value::Object(arguments) = json!({ "n": id }) else { unreachable!() };
-    Ended {
+    Box::new(Ended {
         id: id.into(),
         at: 1_700_000_000_000,
         tool: "roll".into(),
@@ -45,7 +45,7 @@ fn ended(id: &str) -> Ended {
         operations: 1,
         memory: 1,
         used: None,
-    }
+    })
 }
 
 fn ids(journal: &Journal, filter: &Filter) -> Vec<String> {
@@ -88,8 +88,8 @@ fn a_word_means_an_id_a_tool_or_the_last_call_and_never_one_that_a_tool_made() {
     let journal = Journal::new(setup(dir.path()));
     assert_eq!(journal.find("last").unwrap_err().message(), "the journal is empty");
     journal.record(ended("a"));
-    journal.record(Ended { tool: "flip".into(), ..ended("b") });
-    journal.record(Ended { door: "tool", ..ended("c") });
+    journal.record(Box::new(Ended { tool: "flip".into(), ..*ended("b") }));
+    journal.record(Box::new(Ended { door: "tool", ..*ended("c") }));
     for (word, id) in [("a", "a"), ("c", "c"), ("roll", "a"), ("flip", "b"), ("last", "b")] {
         assert_eq!(journal.find(word).unwrap().listed.id, id, "{word}");
     }
@@ -182,7 +182,7 @@ fn records_that_are_large_fill_the_queue_sooner() {
     });
     let journal = Journal::new(Setup { known, ..setup(dir.path()) });
     for n in 0..100 {
-        journal.record(Ended { text: "x".repeat(1 << 20), ..ended(&format!("c{n}")) });
+        journal.record(Box::new(Ended { text: "x".repeat(1 << 20), ..*ended(&format!("c{n}")) }));
     }
     gate.open();
     let dropped = journal.list(&Filter::default()).unwrap().dropped;
@@ -252,7 +252,7 @@ fn what_is_older_than_its_days_is_neither_shown_nor_kept() {
     journal.record(ended("a"));
     let day = 24 * 60 * 60 * 1000;
     clock.advance(day);
-    journal.record(Ended { at: clock.unix_ms(), ..ended("b") });
+    journal.record(Box::new(Ended { at: clock.unix_ms(), ..*ended("b") }));
     assert_eq!(ids(&journal, &Filter::default()), ["b", "a"]);
     clock.advance(day + 1);
     assert_eq!(journal.get("a").unwrap_err().kind(), Kind::NotFound);

@@ -43,7 +43,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    waiting: VecDeque<(usize, Ended)>,
+    waiting: VecDeque<(usize, Box<Ended>)>,
     bytes: usize,
     state: State,
     /// Records that were taken in, and those of them that are done with.
@@ -76,7 +76,7 @@ impl Writer {
     }
 
     /// Takes a record in, or counts it as lost.
-    pub(super) fn push(&self, ended: Ended) {
+    pub(super) fn push(&self, ended: Box<Ended>) {
         let weight = weigh(&ended);
         let mut queue = self.shared.queue();
         if queue.is_closed || queue.waiting.len() >= MOST || queue.bytes + weight > MOST_BYTES {
@@ -217,7 +217,7 @@ impl Shared {
             let Some((weight, ended)) = queue.waiting.pop_front() else { break };
             queue.bytes -= weight;
             bytes += weight;
-            batch.push(ended);
+            batch.push(*ended);
         }
         let lost = std::mem::take(&mut queue.lost);
         Some((batch, lost))

@@ -156,6 +156,18 @@ fn the_oldest_go_when_there_is_no_room_and_a_tenth_more_at_once() {
 }
 
 #[test]
+fn a_total_that_is_wrong_does_not_empty_the_journal_for_ever() {
+    let place = place();
+    place.add(&[row("a", 1)]);
+    place.db.write(|t| Ok(t.execute("UPDATE journal_totals SET bytes = 1000000", []).unwrap())).unwrap();
+    let room = Room { bytes: 100_000, since: i64::MIN };
+    place.db.add_calls(&[row("b", 1)], 0, &room).unwrap();
+    assert_eq!((place.all().len(), place.bytes()), (0, (0, 0)));
+    place.db.add_calls(&[row("c", 1)], 0, &room).unwrap();
+    assert_eq!(place.all(), ["c"]);
+}
+
+#[test]
 fn what_is_too_old_goes_from_the_oldest_on() {
     let place = place();
     place.add(&[row("a", 10), row("b", 20), row("c", 30), row("d", 15)]);
