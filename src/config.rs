@@ -19,9 +19,15 @@ const EXAMPLE: &str = r#"# Lapidary's own settings. A plugin's settings are in u
 # Remove the `#` before what you want to change; a restart reads it.
 
 # [server]
-# addr = "127.0.0.1:8470"        # another address than loopback needs a token
-# token = ""                     # what programs send as `Authorization: Bearer ..`; made on the first start where empty
-# hosts = ["workshop.lan"]       # names in `Host` beside loopback and the address itself
+# addr = "127.0.0.1:8470"        # another address than loopback needs a password or a token of yours
+# token = ""                     # your own token, `Authorization: Bearer ..`; made on the first start where empty
+# url = "https://workshop.lan"   # where people find it, where that is not the address itself: links lead there
+# hosts = ["workshop.lan"]       # further names in `Host`, beside loopback, the address itself and that of `url`
+# origins = ["https://app.lan"]  # further origins of pages that may ask
+# tls_cert = "cert.pem"          # files in user/ with a certificate and its key: everything is over TLS then
+# tls_key = "key.pem"
+# trusted_proxies = ["127.0.0.1"]  # whose X-Forwarded-For and X-Forwarded-Proto are believed
+# rate = 50                      # requests a second for each caller; without it no limit on this machine, 100 beyond it
 
 # [privacy]
 # allow_unflagged_tools = false  # let tools that do not say `is_local` run in private chats

@@ -7,7 +7,7 @@ use super::forward::{self, Client, Connection};
 use super::headers;
 use super::keys::Known;
 use super::limit;
-use super::reply::{body, failure, read_within};
+use super::reply::{self, body, failure, read_within};
 use super::route::Shared;
 use crate::base::error::Error;
 use axum::Extension;
@@ -127,14 +127,21 @@ pub(super) async fn holder(caller: Option<Extension<Caller>>, request: Request, 
 pub(super) fn may_use(caller: &Caller, method: &Method, headers: &HeaderMap) -> Result<(), Response> {
     let Some(live) = caller.session() else { return Ok(()) };
     let proof = || text(headers, PROOF).is_some_and(|given| live.is_csrf(given));
-    let error = match access::session(method, fetch_site(headers), proof) {
-        Ok(()) => return Ok(()),
-        Err(Lacks::OwnPage) => Error::denied("a page of another site may not use this session")
-            .hint("open the address itself, or send a token"),
-        Err(Lacks::Proof) => Error::denied("a write of a page needs the session's token")
-            .hint("send what GET /api/session gives as `csrf` in the header X-CSRF-Token"),
-    };
-    Err(failure(&error))
+    match access::session(method, fetch_site(headers), proof) {
+        Ok(()) => Ok(()),
+        Err(Lacks::OwnPage) => Err(failure(
+            &Error::denied("a page of another site may not use this session")
+                .hint("open the address itself, or send a token"),
+        )),
+        Err(Lacks::Proof) => {
+            let error = Error::denied("a write of a page needs the session's token")
+                .hint("send what GET /api/session gives as `csrf` in the header X-CSRF-Token");
+            // A page can tell it by this, and ask for the token again: another tab may have signed in anew.
+            let mut value = reply::value(&error);
+            value["needs"] = "csrf".into();
+            Err((StatusCode::FORBIDDEN, axum::Json(value)).into_response())
+        }
+    }
 }
 
 /// What the browser says about who made it send a request; what cannot be read is another site.

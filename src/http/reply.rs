@@ -46,10 +46,15 @@ pub(super) fn failure(error: &Error) -> Response {
 
 /// The body of an answer to a request that failed.
 pub(super) fn body(error: &Error) -> impl IntoResponse + use<> {
-    axum::Json(serde_json::json!({
+    axum::Json(value(error))
+}
+
+/// As [`body`], for those who add something.
+pub(super) fn value(error: &Error) -> serde_json::Value {
+    serde_json::json!({
         "ok": false,
         "error": { "code": error.code(), "message": error.message(), "hint": error.hint_text() },
-    }))
+    })
 }
 
 /// The status that belongs to a failure.

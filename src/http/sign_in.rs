@@ -7,7 +7,7 @@ use super::forward::Client;
 use super::gate::{fetch_site, may_use};
 use super::keys::Keys;
 use super::limit;
-use super::reply::{failure, read_within};
+use super::reply::{self, failure, read_within};
 use super::route::Shared;
 use super::session::How;
 use super::tokens::Token;
@@ -22,7 +22,6 @@ use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -195,11 +194,8 @@ fn set_cookie(response: &mut Response, cookie: &str) {
 }
 
 fn not_signed_in(keys: &Keys, error: &Error) -> Response {
-    let body = json!({
-        "ok": false,
-        "error": { "code": error.code(), "message": error.message(), "hint": error.hint_text() },
-        "password_set": keys.password.is_set(),
-    });
+    let mut body = reply::value(error);
+    body["password_set"] = keys.password.is_set().into();
     (StatusCode::UNAUTHORIZED, Json(body)).into_response()
 }
 

@@ -121,6 +121,7 @@ fn a_write_of_a_session_needs_the_proof_of_its_own_page() {
             let reply = one.send(method, path, &[("X-CSRF-Token", wrong)], "{}");
             assert_eq!(reply.status, 403, "{method} {path} {wrong}: {reply:?}");
             assert!(reply.json()["error"]["hint"].as_str().unwrap().contains("X-CSRF-Token"), "{reply:?}");
+            assert_eq!(reply.json()["needs"], "csrf", "so that a page asks for it again");
         }
     }
     let twice = one.send("POST", "/api/tokens", &[("X-CSRF-Token", &good), ("X-CSRF-Token", &good)], "{}");

@@ -48,7 +48,7 @@ export class Failure extends Error {
 
 const away = () => new Failure(0, { error: { code: 'offline', message: 'the host does not answer', hint: 'nothing is lost: start it again (lapidary serve), and the page goes on by itself' } });
 
-async function send(method, path, { body, raw, accept, signal, headers } = {}) {
+async function send(method, path, { body, raw, accept, signal, headers, again } = {}) {
   const sent = { ...headers };
   if (body !== undefined) sent['Content-Type'] = 'application/json';
   if (accept) sent.Accept = accept;
@@ -63,6 +63,11 @@ async function send(method, path, { body, raw, accept, signal, headers } = {}) {
   }
   if (response.ok) return response;
   const failure = new Failure(response.status, await response.json().catch(() => null), `the host answered ${response.status}`);
+  // Another tab signed in anew: the session is theirs together, and its token is to be had.
+  if (failure.body?.needs === 'csrf' && !again) {
+    store.session = await get('/api/session');
+    return send(method, path, { body, raw, accept, signal, headers, again: true });
+  }
   if (response.status === 401 && path !== '/api/session' && store.session) {
     store.session = null;
     tell('signed-out', failure);
