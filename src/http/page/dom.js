@@ -108,7 +108,8 @@ export function trouble(error, retry) {
 /** One sentence and one action, where there is nothing yet. */
 export const empty = (text, ...actions) => h('div', { class: 'empty' }, h('p', {}, text), ...actions);
 
-export const capital = (text) => (text ? text[0].toUpperCase() + text.slice(1) : '');
+/** A sentence begins with a capital; a command to type stays as it is typed. */
+export const capital = (text) => (text && !/^lapidary /.test(text) ? text[0].toUpperCase() + text.slice(1) : text ?? '');
 
 /** Runs `work` once things have been quiet for a while. */
 export function calm(wait, work) {

@@ -55,7 +55,7 @@ function password(isSet, again) {
   const said = h('p', { class: 'wrong', role: 'alert' });
   // Who has just come by a link needs no present one.
   const known = () => (current?.value ? { current: current.value } : {});
-  return h('form', { class: 'fields', onsubmit: async (event) => {
+  return h('form', { class: 'fields', novalidate: true, onsubmit: async (event) => {
     event.preventDefault();
     try {
       await put('/api/password', { ...known(), new: fresh.value });

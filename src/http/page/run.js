@@ -197,6 +197,7 @@ async function showLast(isNew = false) {
   if (last.get(store.tool) !== shown) return;
   await module.show(place, shown);
   if (status?.disk && status.live === result.generation) place.prepend(h('p', { class: 'note', data: { kind: 'look' } }, `From version ${status.live}: version ${status.disk} on disk ${status.waiting ? 'waits for a yes' : 'failed'}.`));
+  else if (isNew && isDirty() && store.open.plugin === result.plugin) place.prepend(h('p', { class: 'note' }, `It ran version ${result.generation}, without what is not saved yet.`));
   if (!pref.get('hinted', false)) place.append(h('p', { class: 'hint' }, innerWidth > 640 ? 'Edit the script at left; saving makes it live.' : 'Edit the script; saving makes it live.'));
   if (isNew) announce(result.ok ? `Result: ${result.text.slice(0, 200)}` : `Failed: ${capital(result.error?.message ?? result.text.slice(0, 200))}`);
 }

@@ -79,6 +79,15 @@ function drawList() {
 }
 
 $('list-filter').addEventListener('input', (event) => { wanted.text = event.target.value; drawList(); });
+// Down from the filter goes into the list; in it the arrows walk, as Tab does.
+$('list-col').addEventListener('keydown', (event) => {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!step || event.altKey || event.target.tagName === 'SELECT') return;
+  const items = [...$('plugins').querySelectorAll('a')];
+  const next = items[items.indexOf(document.activeElement) + step] ?? (step < 0 ? $('list-filter') : null);
+  if (next) { event.preventDefault(); next.focus(); }
+});
+$('list-filter').addEventListener('keydown', (event) => { if (event.key === 'Enter') $('plugins').querySelector('a')?.click(); });
 $('list-show').addEventListener('change', (event) => { wanted.show = event.target.value; drawList(); });
 $('new-tool').addEventListener('click', () => open('new'));
 $('install').addEventListener('click', () => open('install'));
