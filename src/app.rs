@@ -239,7 +239,7 @@ impl HostBuilder {
         self
     }
 
-    /// Where the credentials of plugins come from; this user's file and the environment unless told otherwise.
+    /// Where the credentials of plugins come from; this user's keyring and file, and the environment, unless told otherwise.
     #[must_use]
     pub fn credentials(mut self, source: credentials::Source) -> Self {
         self.credentials = source;
@@ -330,7 +330,12 @@ impl HostBuilder {
         }
         services.net = Client::with(network);
         services.commands = self.commands;
-        services.credentials = credentials::Store::new(self.credentials);
+        let keep = match &self.network_of {
+            None => config::keep_credentials(&config),
+            Some(other) => config::keep_credentials(&config::read(other).0),
+        };
+        services.credentials =
+            credentials::Store::new(self.credentials.or_keep(keep.as_ref().copied().unwrap_or_default()));
         let services = Arc::new(services);
         let modules: Arc<[HostModule]> = crate::host::all().into_iter().chain(self.modules).collect();
         let engine = self.engine.unwrap_or_else(|| Arc::new(engine::build(&modules)));
@@ -422,6 +427,10 @@ impl HostBuilder {
         for e in broken_network.into_iter().chain(broken_journal) {
             tracing::warn!("a setting in user/lapidary.toml is not used");
             bus.publish(Event::Notice { subject: "user/lapidary.toml".into(), message: e.to_string() });
+        }
+        if let Err(e) = keep {
+            tracing::warn!("the setting that says where credentials are kept is not used");
+            bus.publish(Event::Notice { subject: "credentials".into(), message: e.to_string() });
         }
         if self.watching == Watching::On {
             let watch = Watch::start(plugins, &paths, &self.extra)?;

@@ -2,8 +2,9 @@
 
 use crate::base::error::{Error, Kind, Result};
 use crate::base::file;
-use crate::base::paths::Paths;
+use crate::base::paths::{Paths, environment};
 use crate::net::{Outlet, Proxy, Settings, Trusted};
+use crate::service::credentials::Keep;
 use crate::service::journal::Limits;
 use rhai::Map;
 use serde_json::Value;
@@ -31,6 +32,9 @@ const EXAMPLE: &str = r#"# Lapidary's own settings. A plugin's settings are in u
 
 # [privacy]
 # allow_unflagged_tools = false  # let tools that do not say `is_local` run in private chats
+
+# [credentials]
+# store = "auto"                 # or "keyring" or "file": where new ones are kept; LAPIDARY_CREDENTIALS_STORE says it too
 
 # [net]
 # proxy = "socks5h://127.0.0.1:1080"  # or http://..; what goes to the internet goes through it, or nowhere
@@ -195,6 +199,41 @@ fn proxy(net: &toml::Value) -> Result<Option<Proxy>> {
     }
 }
 
+/// The variable that says, before the file does, where new credentials are kept.
+const CREDENTIALS: &str = "LAPIDARY_CREDENTIALS_STORE";
+
+/// Where new credentials are kept, as the environment or `[credentials]` says.
+///
+/// # Errors
+/// `invalid_arguments` for a word that is none of the three.
+pub fn keep_credentials(config: &Config) -> Result<Keep> {
+    keep(environment(CREDENTIALS).as_deref(), config)
+}
+
+fn keep(variable: Option<&str>, config: &Config) -> Result<Keep> {
+    let read = |word: &str| {
+        Keep::from_word(word).ok_or_else(|| {
+            Error::invalid(format!("`{word}` is no way to keep credentials"))
+                .hint("it is \"auto\", \"keyring\" or \"file\"")
+        })
+    };
+    if let Some(word) = variable {
+        return read(word).map_err(|e| e.context(CREDENTIALS));
+    }
+    let place = "user/lapidary.toml, [credentials] store";
+    match config.get("credentials") {
+        None => Ok(Keep::default()),
+        Some(toml::Value::Table(table)) => match table.get("store") {
+            None => Ok(Keep::default()),
+            Some(toml::Value::String(word)) => read(word).map_err(|e| e.context(place)),
+            Some(_) => Err(Error::invalid("it must be text").context(place)),
+        },
+        Some(_) => Err(Error::invalid("`credentials` must be a table")
+            .context("user/lapidary.toml")
+            .hint("write [credentials], and below it store = \"..\"")),
+    }
+}
+
 /// Whether a file that does not parse says something of this word, or cannot even be read.
 fn may_name(paths: &Paths, word: &str) -> bool {
     file::read_capped(&paths.lapidary_toml(), MAX).map_or(true, |bytes| {
@@ -240,7 +279,10 @@ mod tests {
             .map(|l| format!("{l}\n"))
             .collect();
         let config = bare.parse::<Config>().unwrap();
-        assert_eq!(config.keys().cloned().collect::<Vec<_>>(), ["config", "journal", "net", "privacy", "server"]);
+        assert_eq!(
+            config.keys().cloned().collect::<Vec<_>>(),
+            ["config", "credentials", "journal", "net", "privacy", "server"]
+        );
     }
 
     #[test]
@@ -306,6 +348,33 @@ mod tests {
             let (config, broken) = read(&paths);
             let (keeping, wrong) = journal(&config, &paths, broken.as_ref());
             assert_eq!((keeping, wrong.len()), (expected, faults), "{text}: {wrong:?}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_kept_where_the_environment_says_and_then_the_file() {
+        let rows = [
+            (None, "", Ok(Keep::Auto)),
+            (None, "[credentials]\n", Ok(Keep::Auto)),
+            (None, "[credentials]\nstore = \"auto\"\n", Ok(Keep::Auto)),
+            (None, "[credentials]\nstore = \"keyring\"\n", Ok(Keep::Keyring)),
+            (None, "[credentials]\nstore = \"file\"\n", Ok(Keep::File)),
+            (Some("file"), "[credentials]\nstore = \"keyring\"\n", Ok(Keep::File)),
+            (Some("auto"), "[credentials]\nstore = 1\n", Ok(Keep::Auto)),
+            (Some("File"), "", Err("LAPIDARY_CREDENTIALS_STORE: ")),
+            (Some(" file"), "", Err("LAPIDARY_CREDENTIALS_STORE: ")),
+            (None, "[credentials]\nstore = \"keychain\"\n", Err("[credentials] store: ")),
+            (None, "[credentials]\nstore = \"\"\n", Err("[credentials] store: ")),
+            (None, "[credentials]\nstore = true\n", Err("[credentials] store: ")),
+            (None, "credentials = \"file\"\n", Err("user/lapidary.toml: ")),
+        ];
+        for (variable, text, wanted) in rows {
+            let told = keep(variable, &text.parse::<Config>().unwrap());
+            match (told, wanted) {
+                (Ok(told), Ok(wanted)) => assert_eq!(told, wanted, "{variable:?} {text}"),
+                (Err(e), Err(part)) => assert!(e.message().contains(part), "{e}"),
+                (told, _) => panic!("{variable:?} {text}: {told:?}"),
+            }
         }
     }
 

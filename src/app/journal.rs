@@ -54,8 +54,9 @@ impl KnownSecrets {
                 passwords.extend(secret.filter_map(|field| values.get(&field.key)).filter_map(text_of));
             }
         }
-        // A file of credentials that cannot be used gives its values to nobody, so that no call can tell one.
-        let mut redactor = services.credentials.redactor(names.iter().map(String::as_str)).unwrap_or_default();
+        // A file of credentials that cannot be used gives its values to nobody, so that no call can tell one; nor can it tell
+        // one of the keyring that was never read.
+        let mut redactor = services.credentials.known_redactor(names.iter().map(String::as_str)).unwrap_or_default();
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
         before.iter().chain(&passwords).for_each(|password| redactor.add(password));
         *before = passwords;

@@ -4,7 +4,9 @@
 use super::context::{Context, Done, Stop, Verdict};
 use super::print::{self, Table};
 use crate::base::error::{Error, Kind};
-use crate::service::credentials::{Given, MAX_VALUE, Source, Store};
+use crate::config;
+use crate::service::credentials::keyring::Refusal;
+use crate::service::credentials::{Changed, Given, Keep, MAX_VALUE, Place, Source, Store};
 use crate::service::secret::SHORTEST;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -21,7 +23,9 @@ Examples:
   lapidary credentials set email/work --field address --field password --host mail.example.org
   lapidary grant forecast USE_SECRETS=weather                 lets a plugin use it
 
-Where the file has no value, the variable LAPIDARY_CREDENTIAL_WEATHER counts, and LAPIDARY_CREDENTIAL_WEATHER_HOSTS with it.")]
+A value goes to the keyring of the desktop where one answers, else to a file that is closed to others; [credentials] store in
+user/lapidary.toml, or LAPIDARY_CREDENTIALS_STORE, may say \"keyring\" or \"file\". Where neither has a value, the variable
+LAPIDARY_CREDENTIAL_WEATHER counts, and LAPIDARY_CREDENTIAL_WEATHER_HOSTS with it.")]
 pub struct Credentials {
     #[command(subcommand)]
     what: What,
@@ -33,11 +37,21 @@ enum What {
     Set(Set),
     /// What is stored, without values
     List,
-    /// Delete a credential
+    /// Delete a credential, wherever it is
     Delete {
         /// Its name
         name: String,
     },
+    /// Move what is stored to the keyring, or back to the file
+    Move {
+        /// Names; all that are stored where none is given
+        names: Vec<String>,
+        /// Where to
+        #[arg(long, value_name = "PLACE", value_parser = ["keyring", "file"])]
+        to: String,
+    },
+    /// Have the keyring ask for its password, where it is locked
+    Unlock,
 }
 
 #[derive(Args)]
@@ -60,20 +74,74 @@ struct Set {
 
 impl Credentials {
     pub(super) fn run(&self, cx: &Context) -> Done {
-        let store = Store::new(Source::of_this_user());
+        let (config, broken) = cx.paths().map(|paths| config::read(&paths)).unwrap_or_default();
+        // Whoever wrote where values go must not find them elsewhere because of a slip of the pen.
+        let keep = match broken {
+            Some(e) => Err(e.hint("mend it first: it may say where credentials are kept")),
+            None => config::keep_credentials(&config),
+        };
+        let with = |keep: Keep| {
+            let source = Source::of_this_user().or_keep(keep);
+            Store::new(if std::io::stderr().is_terminal() { source.attended() } else { source })
+        };
         match &self.what {
-            What::Set(set) => set.run(&store, cx),
-            What::List => list(&store, cx),
-            What::Delete { name } => {
-                store.delete(name)?;
+            What::Set(set) => set.run(&with(keep?), cx),
+            What::Move { names, to } => relocate(&with(keep?), names, to, cx),
+            What::List => list(&with(keep.unwrap_or_default()), cx),
+            What::Delete { name } => delete(&with(keep.unwrap_or_default()), name, cx),
+            What::Unlock => {
+                with(keep?).unlock()?;
                 if cx.json {
-                    print::json(&json!({ "credential": name, "deleted": true }));
+                    print::json(&json!({ "unlocked": true }));
                 } else {
-                    print::line(format_args!("deleted {name}"));
+                    print::line("the keyring is open");
                 }
                 Ok(Verdict::Good)
             }
         }
+    }
+}
+
+fn delete(store: &Store, name: &str, cx: &Context) -> Done {
+    let changed = store.delete(name)?;
+    if cx.json {
+        print::json(&json!({ "credential": name, "deleted": true }));
+    } else {
+        print::line(format_args!("deleted {name}"));
+    }
+    tell_left(&changed);
+    Ok(Verdict::Good)
+}
+
+fn relocate(store: &Store, names: &[String], to: &str, cx: &Context) -> Done {
+    let place = Place::from_word(to).unwrap_or(Place::File);
+    let names: Vec<String> = if names.is_empty() {
+        let stored = store.list()?.into_iter().filter(|listed| Place::from_word(listed.from).is_some());
+        stored.map(|listed| listed.name).collect()
+    } else {
+        names.to_vec()
+    };
+    for name in &names {
+        let changed = store.relocate(name, place)?;
+        if !cx.json {
+            print::line(format_args!("{name} is in the {place}"));
+        }
+        tell_left(&changed);
+    }
+    if cx.json {
+        print::json(&json!({ "credentials": names, "place": place }));
+    } else if names.is_empty() {
+        print::line("Nothing is stored.");
+    }
+    Ok(Verdict::Good)
+}
+
+/// A value that should be gone and is not is told each time.
+fn tell_left(changed: &Changed) {
+    if let Some(refused) = &changed.left {
+        print::note(format_args!(
+            "note: {refused}, so a value that is not used any more may still be in it; the next change tries again to remove it"
+        ));
     }
 }
 
@@ -93,15 +161,22 @@ impl Set {
         let is_short = value.iter().chain(fields.values()).any(|value| value.len() < SHORTEST);
         let public: BTreeSet<String> = self.public.iter().cloned().collect();
         let hosts = (!self.hosts.is_empty()).then(|| self.hosts.clone());
-        let is_new = store.set(&self.name, Given { value, fields, public, hosts })?;
+        let changed = store.set(&self.name, Given { value, fields, public, hosts })?;
         let listed = store.list()?.into_iter().find(|listed| listed.name == self.name);
         let hosts = listed.map(|listed| listed.hosts).unwrap_or_default();
         if cx.json {
-            print::json(&json!({ "credential": self.name, "new": is_new, "hosts": hosts }));
+            let (is_new, place) = (changed.is_new, changed.place);
+            print::json(&json!({ "credential": self.name, "new": is_new, "hosts": hosts, "place": place }));
         } else {
-            let word = if is_new { "stored" } else { "changed" };
-            print::line(format_args!("{word} {}{}", self.name, sent_to(&hosts)));
+            let word = if changed.is_new { "stored" } else { "changed" };
+            let place = changed.place.map(|place| format!(" in the {place}")).unwrap_or_default();
+            print::line(format_args!("{word} {}{place}{}", self.name, sent_to(&hosts)));
         }
+        // Where there is none, nothing was to be expected of it.
+        if let Some(refused) = changed.refused.as_ref().filter(|refused| !matches!(refused, Refusal::Absent(_))) {
+            print::note(format_args!("note: {refused}, so the value is in the file, which is closed to others"));
+        }
+        tell_left(&changed);
         if hosts.is_empty() {
             print::note(format_args!(
                 "note: it is sent nowhere until it names a host: lapidary credentials set {} --keep --host HOST",
@@ -118,7 +193,7 @@ impl Set {
 }
 
 fn sent_to(hosts: &[String]) -> String {
-    if hosts.is_empty() { String::new() } else { format!(", which goes to {}", hosts.join(" ")) }
+    if hosts.is_empty() { String::new() } else { format!("; it goes to {}", hosts.join(" ")) }
 }
 
 fn list(store: &Store, cx: &Context) -> Done {

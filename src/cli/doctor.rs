@@ -66,6 +66,7 @@ fn settings(paths: &Paths, found: &mut Findings) {
     let (network, wrong) = crate::config::network(&config, paths, broken.as_ref());
     broken.iter().for_each(|e| found.error("settings", e));
     wrong.iter().for_each(|e| found.error("network", e));
+    let _ = crate::config::keep_credentials(&config).map_err(|e| found.error("settings", &e));
     match network.outlet {
         Outlet::Direct => {}
         Outlet::Through(_) => found.ok("network", "the internet is reached through the proxy of user/lapidary.toml"),
@@ -73,13 +74,28 @@ fn settings(paths: &Paths, found: &mut Findings) {
     }
 }
 
-/// The file of credentials, wherever the root is.
-fn credentials(found: &mut Findings) {
-    let store = Store::new(Source::of_this_user());
-    match store.check() {
-        Ok(true) => found.ok("credentials", "they are stored, and closed to other users of this machine"),
-        Ok(false) => found.ok("credentials", "none are stored"),
-        Err(e) => found.error("credentials", &e),
+/// What is stored for this user, wherever the root is.
+fn credentials(paths: &Paths, found: &mut Findings) {
+    let keep = crate::config::keep_credentials(&crate::config::read(paths).0).unwrap_or_default();
+    let checked = match Store::new(Source::of_this_user().or_keep(keep)).check() {
+        Ok(checked) => checked,
+        Err(e) => return found.error("credentials", &e),
+    };
+    let closed = "closed to other users of this machine";
+    match (checked.in_keyring, checked.in_file) {
+        (0, 0) => found.ok("credentials", "none are stored"),
+        (0, file) => found.ok("credentials", format!("{file} in the file, {closed}")),
+        (keyring, 0) => found.ok("credentials", format!("{keyring} in the keyring")),
+        (keyring, file) => {
+            found.ok("credentials", format!("{keyring} in the keyring, and {file} in the file, {closed}"))
+        }
+    }
+    if let Some(refused) = checked.refused {
+        found.error("credentials", &refused.error());
+    }
+    for name in checked.gone {
+        let mend = format!("lapidary credentials set {name}, or delete it");
+        found.bad("credentials", format!("the keyring no longer has the credential `{name}`"), mend);
     }
 }
 
@@ -110,7 +126,7 @@ impl Doctor {
                 "use the lapidary program",
             );
         }
-        credentials(&mut found);
+        credentials(&paths, &mut found);
         watches(&paths, &mut found);
         report(&found, cx)
     }

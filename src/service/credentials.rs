@@ -1,112 +1,42 @@
-//! Credentials that a person stored for plugins: one file of this user, outside every root, and the environment behind it.
-//! It hands values out as [`Secret`]s only. Which plugin may ask is `permissions`', where a value may be sent `secret`'s.
+//! Credentials that a person stored for plugins: in the keyring of the desktop or one file of this user, outside every root, and
+//! the environment behind both. It hands values out as [`Secret`]s only. Which plugin may ask is `permissions`', where a value may
+//! be sent `secret`'s.
 
+mod book;
+mod change;
+pub mod keyring;
+mod known;
 mod placeholders;
+mod source;
 
+pub use change::{Changed, Given, Place};
 pub use placeholders::Placeholders;
+pub use source::{Environment, Keep, Source};
 
-use super::permissions::{Grants, Missing, Permission, Reach, host_pattern, secret_name};
+use self::book::{Book, Entry};
+use self::keyring::{Item, Keyring, Refusal};
+use self::known::{Age, Known};
+use super::permissions::{Grants, Missing, Permission, Reach, secret_name};
 use super::secret::{Redactor, Secret, Used};
 use crate::base::error::{Error, Kind, Result};
-use crate::base::{file, paths};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use zeroize::Zeroizing;
 
 /// What the name of a variable begins with that holds a credential.
 pub const VARIABLE: &str = "LAPIDARY_CREDENTIAL_";
 /// Most bytes of one value.
 pub const MAX_VALUE: usize = 64 << 10;
-/// Most bytes of the file.
-const MAX_FILE: u64 = 4 << 20;
 
-/// Reads a variable of the environment.
-pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
-
-/// Where credentials come from. Without anything there are none.
+/// The credentials of a source. The file is read afresh for every answer, so what another process stored counts at once; what
+/// was read from the keyring is kept by clones in common.
 #[derive(Clone, Default)]
-pub struct Source {
-    file: Option<PathBuf>,
-    environment: Option<Environment>,
-    placeholders: Option<Placeholders>,
-}
-
-impl Source {
-    /// No credentials at all.
-    #[must_use]
-    pub fn none() -> Source {
-        Source::default()
-    }
-
-    /// This user's file and this process's environment.
-    #[must_use]
-    pub fn of_this_user() -> Source {
-        Source { file: paths::credentials_file(), environment: Some(Arc::new(paths::environment)), ..Source::default() }
-    }
-
-    /// This file, and no environment.
-    #[must_use]
-    pub fn file(path: impl Into<PathBuf>) -> Source {
-        Source { file: Some(path.into()), ..Source::default() }
-    }
-
-    /// The same, with stand-ins before it.
-    #[must_use]
-    pub fn behind(mut self, placeholders: Placeholders) -> Source {
-        self.placeholders = Some(placeholders);
-        self
-    }
-
-    /// The same, with what `read` says where the file has no value: it gets the names of variables.
-    #[must_use]
-    pub fn environment(mut self, read: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Source {
-        self.environment = Some(Arc::new(read));
-        self
-    }
-}
-
-/// The credentials of a source. Every answer is read afresh, so what another process stored counts at once.
-#[derive(Clone, Default)]
-pub struct Store(Source);
-
-/// The file. It has no `Debug`: it holds values.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Book {
-    credentials: BTreeMap<String, Entry>,
-}
-
-#[derive(Default, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Entry {
-    /// Of a credential with a single value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<Zeroizing<String>>,
-    /// Of an account, by name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    fields: BTreeMap<String, Zeroizing<String>>,
-    /// The fields that plugins may read as text.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    public: BTreeSet<String>,
-    /// Where values may be sent.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    hosts: Vec<String>,
-}
-
-/// What is stored under a name. It has no `Debug`: it holds values.
-#[derive(Default)]
-pub struct Given {
-    /// The only value of a credential.
-    pub value: Option<Zeroizing<String>>,
-    /// The fields of an account.
-    pub fields: BTreeMap<String, Zeroizing<String>>,
-    /// The fields that plugins may read as text; the others of what was stored before stay so.
-    pub public: BTreeSet<String>,
-    /// Where values may be sent: hosts, or `*.` and a domain. `None` leaves those of what was stored before.
-    pub hosts: Option<Vec<String>>,
+pub struct Store {
+    source: Source,
+    known: Arc<Mutex<Known>>,
 }
 
 /// A field of an account as a plugin gets it.
@@ -129,45 +59,59 @@ pub struct Listed {
     pub public: Vec<String>,
     /// Where values may be sent.
     pub hosts: Vec<String>,
-    /// Where the value is: `file`, `environment` or `nowhere`.
+    /// Where the value is: `keyring`, `file`, `environment` or `nowhere`.
     pub from: &'static str,
-    /// The variable that is looked at where the file has no value.
+    /// The variable that is looked at where nothing stored has a value.
     pub variable: String,
+}
+
+/// What is stored, and whether it can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// Credentials with a value in the keyring.
+    pub in_keyring: usize,
+    /// Credentials with a value in the file.
+    pub in_file: usize,
+    /// Why the keyring cannot be asked.
+    pub refused: Option<Refusal>,
+    /// Names of credentials that should be in the keyring and are not.
+    pub gone: Vec<String>,
 }
 
 impl Store {
     /// The credentials of `source`.
     #[must_use]
     pub fn new(source: Source) -> Store {
-        Store(source)
+        Store { source, known: Arc::default() }
     }
 
     /// The file, where there is one to be.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
-        self.0.file.as_deref()
+        self.source.file.as_deref()
     }
 
     /// The credential with a single value.
     ///
     /// # Errors
-    /// `not_found`; `invalid_arguments` for an account; where the file cannot be used, its error without the place: these are
-    /// for scripts.
+    /// `not_found`; `invalid_arguments` for an account; where the file or the keyring cannot be used, an error without the place:
+    /// these are for scripts.
     pub fn secret(&self, name: &str) -> Result<Secret> {
         let name = &secret_name(name)?;
-        if let Some(fields) = self.0.placeholders.as_ref().and_then(|p| p.fields(name)) {
+        if let Some(fields) = self.source.placeholders.as_ref().and_then(|p| p.fields(name)) {
             return match fields?.remove("value") {
                 Some(Field::Secret(secret)) => Ok(secret),
                 Some(Field::Public(_)) | None => Err(has_fields(name)),
             };
         }
-        let entry = self.read().map_err(discreet)?.credentials.remove(name).unwrap_or_default();
-        if !entry.fields.is_empty() {
+        let mut entry = self.read().map_err(discreet)?.credentials.remove(name).unwrap_or_default();
+        if !entry.field_names().is_empty() {
             return Err(has_fields(name));
         }
+        let filled = self.fill(name, &mut entry);
         match self.only_value(name, &entry) {
             Some((value, hosts)) => Secret::new(name.as_str(), value.as_str(), &hosts),
-            None => Err(unknown(name)),
+            None => Err(filled.err().unwrap_or_else(|| unknown(name))),
         }
     }
 
@@ -177,14 +121,15 @@ impl Store {
     /// As [`Store::secret`].
     pub fn account(&self, kind: &str, scope: &str) -> Result<BTreeMap<String, Field>> {
         let name = &account_name(kind, scope)?;
-        if let Some(fields) = self.0.placeholders.as_ref().and_then(|p| p.fields(name)) {
+        if let Some(fields) = self.source.placeholders.as_ref().and_then(|p| p.fields(name)) {
             return fields;
         }
-        let entry = self.read().map_err(discreet)?.credentials.remove(name).unwrap_or_default();
-        if entry.fields.is_empty() {
+        let mut entry = self.read().map_err(discreet)?.credentials.remove(name).unwrap_or_default();
+        if entry.field_names().is_empty() {
             let secret = self.secret(name)?;
             return Ok([("value".to_owned(), Field::Secret(secret))].into());
         }
+        self.fill(name, &mut entry)?;
         let read = |(field, value): (&String, &Zeroizing<String>)| {
             let held = if entry.public.contains(field) {
                 Field::Public(value.to_string())
@@ -203,7 +148,7 @@ impl Store {
     /// Where the file cannot be used, as [`Store::secret`].
     pub fn scopes(&self, kind: &str) -> Result<Vec<String>> {
         let names = self.read().map_err(discreet)?.credentials.into_keys();
-        let placeholders = self.0.placeholders.as_ref();
+        let placeholders = self.source.placeholders.as_ref();
         let mut scopes: BTreeSet<String> = names
             .filter(|name| !placeholders.is_some_and(|p| p.lacks(name)))
             .filter_map(|name| name.split_once('/').filter(|(k, _)| *k == kind).map(|(_, scope)| scope.to_owned()))
@@ -212,21 +157,22 @@ impl Store {
         Ok(scopes.into_iter().collect())
     }
 
-    /// Everything in the file, without values.
+    /// Everything that is stored, without values. The keyring is not asked: the file knows what is in it.
     ///
     /// # Errors
     /// Those of the file: `permission_denied` where others may read it, `invalid_arguments` where it does not parse.
     pub fn list(&self) -> Result<Vec<Listed>> {
         let book = self.read()?;
         let listed = book.credentials.iter().map(|(name, entry)| {
-            let in_file = entry.value.is_some() || !entry.fields.is_empty();
-            let found = self.only_value(name, entry);
+            let found = self.only_value(name, entry).filter(|_| entry.keyring.is_none());
             Listed {
                 name: name.clone(),
-                fields: entry.fields.keys().cloned().collect(),
+                fields: entry.field_names().into_iter().collect(),
                 public: entry.public.iter().cloned().collect(),
                 hosts: found.as_ref().map_or_else(|| entry.hosts.clone(), |(_, hosts)| hosts.clone()),
-                from: if in_file {
+                from: if entry.keyring.is_some() {
+                    "keyring"
+                } else if entry.has_value() {
                     "file"
                 } else if found.is_some() {
                     "environment"
@@ -239,114 +185,103 @@ impl Store {
         Ok(listed.collect())
     }
 
-    /// What takes all values of the file, and those that the environment has for `names`, out of texts.
+    /// What takes all stored values, and those that the environment has for `names`, out of texts.
+    ///
+    /// # Errors
+    /// Those of the file, and where the keyring does not tell a value that it holds: it could not be taken out.
+    pub fn redactor<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Redactor> {
+        let mut book = self.read()?;
+        let all: Vec<String> = book.credentials.keys().cloned().collect();
+        self.fill_all(&mut book, &all)?;
+        Ok(self.redactor_of(&book, names))
+    }
+
+    /// As [`Store::redactor`], of the keyring only with what was read from it: for what is no reason to ask it.
     ///
     /// # Errors
     /// Those of the file.
-    pub fn redactor<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Redactor> {
-        let book = self.read()?;
+    pub fn known_redactor<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Redactor> {
+        let mut book = self.read()?;
+        let known = self.known();
+        for (name, entry) in &mut book.credentials {
+            let value = entry.item(name).and_then(|item| known.remembered(&item));
+            let _ = value.map(|value| entry.fill(value));
+        }
+        drop(known);
+        Ok(self.redactor_of(&book, names))
+    }
+
+    fn redactor_of<'a>(&self, book: &Book, names: impl IntoIterator<Item = &'a str>) -> Redactor {
         let mut redactor = Redactor::default();
         for entry in book.credentials.values() {
-            entry.value.iter().for_each(|value| redactor.add(value));
-            let hidden = entry.fields.iter().filter(|(field, _)| !entry.public.contains(*field));
-            hidden.for_each(|(_, value)| redactor.add(value));
+            entry.value.iter().chain(entry.hidden()).for_each(|value| redactor.add(value));
         }
         for name in names {
             let entry = book.credentials.get(name).cloned().unwrap_or_default();
-            if let Some((value, _)) = self.only_value(name, &entry) {
-                redactor.add(&value);
-            }
+            self.single_values(name, &entry).for_each(|value| redactor.add(&value));
         }
-        Ok(redactor)
+        redactor
     }
 
     /// Adds the values that a plugin with these grants may ask for, fields that it may read as text left out. None where the
-    /// file cannot be used: it gives nobody a value then. What only a variable holds is among them where the grant names it.
+    /// file cannot be used, and of the keyring only those that are known where it does not answer: neither gives anybody a
+    /// value then. What only a variable holds is among them where the grant names it.
     pub fn add_permitted(&self, grants: &Grants, used: &Used) {
-        let Ok(book) = self.read() else { return };
+        let Ok(mut book) = self.read() else { return };
         let listed = match grants.secrets() {
             Reach::None => return,
             Reach::Listed(names) => names.clone(),
             Reach::Any => BTreeSet::new(),
         };
-        if let Some(placeholders) = &self.0.placeholders {
+        if let Some(placeholders) = &self.source.placeholders {
             placeholders
                 .secrets(&listed, &|name| grants.allows_secret(name))
                 .iter()
                 .for_each(|secret| used.add(secret));
         }
-        let held: BTreeSet<String> =
-            book.credentials.keys().filter(|name| grants.allows_secret(name)).cloned().collect();
-        for name in held.union(&listed) {
+        let held: Vec<String> = book.credentials.keys().filter(|name| grants.allows_secret(name)).cloned().collect();
+        let _ = self.fill_all(&mut book, &held);
+        for name in held.iter().chain(listed.iter().filter(|name| !book.credentials.contains_key(*name))) {
             let entry = book.credentials.get(name).cloned().unwrap_or_default();
-            self.only_value(name, &entry).iter().for_each(|(value, _)| used.add_text(value));
-            let hidden = entry.fields.iter().filter(|(field, _)| !entry.public.contains(*field));
-            hidden.for_each(|(_, value)| used.add_text(value));
+            self.single_values(name, &entry).for_each(|value| used.add_text(&value));
+            entry.hidden().for_each(|value| used.add_text(value));
         }
     }
 
-    /// Stores a credential, beside what the same name has already; whether it is a new one.
-    ///
-    /// # Errors
-    /// `invalid_arguments` for a bad name, host or field, an empty or oversized value, or a single value beside fields; those
-    /// of the file. Nothing is changed then.
-    pub fn set(&self, name: &str, given: Given) -> Result<bool> {
-        let name = account_free(name)?;
-        let Given { value, fields, public, hosts } = given;
-        value.iter().chain(fields.values()).try_for_each(|value| fit(value))?;
-        fields.keys().chain(&public).try_for_each(|field| field_name(field))?;
-        let hosts = hosts.map(|hosts| hosts.iter().map(|h| host_pattern(h)).collect::<Result<Vec<_>>>()).transpose()?;
-        let mut is_new = false;
-        self.change(|book| {
-            is_new = !book.credentials.contains_key(&name);
-            let entry = book.credentials.entry(name).or_default();
-            if value.is_some() {
-                entry.value = value;
-            }
-            entry.fields.extend(fields);
-            entry.public.extend(public);
-            if let Some(hosts) = hosts {
-                entry.hosts = hosts;
-            }
-            if entry.value.is_some() && !entry.fields.is_empty() {
-                return Err(Error::invalid("a credential has either one value or fields")
-                    .hint("delete it first: lapidary credentials delete NAME"));
-            }
-            if let Some(field) = entry.public.iter().find(|field| !entry.fields.contains_key(*field)) {
-                return Err(Error::invalid(format!("there is no field `{field}` that could be public")));
-            }
-            Ok(())
-        })?;
-        Ok(is_new)
-    }
-
-    /// Deletes a credential from the file.
-    ///
-    /// # Errors
-    /// `not_found`; those of the file.
-    pub fn delete(&self, name: &str) -> Result<()> {
-        let name = secret_name(name)?;
-        self.change(|book| book.credentials.remove(&name).map(drop).ok_or_else(|| unknown(&name)))
-    }
-
-    /// Whether the file can be used; `false` where there is none.
+    /// What is stored, and whether it can be used. A keyring is asked for all that it should hold.
     ///
     /// # Errors
     /// Those of the file.
-    pub fn check(&self) -> Result<bool> {
-        self.read()?;
-        Ok(self.path().is_some_and(Path::exists))
+    pub fn check(&self) -> Result<Checked> {
+        let book = self.read()?;
+        let count = |place| book.credentials.values().filter(|entry| entry.place() == Some(place)).count();
+        let mut checked =
+            Checked { in_keyring: count(Place::Keyring), in_file: count(Place::File), refused: None, gone: Vec::new() };
+        let items: Vec<Item> = book.credentials.iter().filter_map(|(name, entry)| entry.item(name)).collect();
+        if !items.is_empty() {
+            match self.keyring().and_then(|keyring| keyring.get(&items)) {
+                Ok(values) => {
+                    let missing = items.into_iter().zip(values).filter(|(_, value)| value.is_none());
+                    checked.gone = missing.map(|(item, _)| item.name).collect();
+                }
+                Err(refused) => checked.refused = Some(refused),
+            }
+        }
+        Ok(checked)
     }
 
-    /// The value that the file has, else the environment's, and where it may be sent.
+    /// The stored value, else the environment's, and where it may be sent. What is in the keyring was filled in before.
     fn only_value(&self, name: &str, entry: &Entry) -> Option<(Zeroizing<String>, Vec<String>)> {
-        if let Some(value) = &entry.value {
-            return Some((value.clone(), entry.hosts.clone()));
+        match &entry.value {
+            Some(value) => Some((value.clone(), entry.hosts.clone())),
+            None if entry.field_names().is_empty() => self.variable_value(name, entry),
+            None => None,
         }
-        if !entry.fields.is_empty() {
-            return None;
-        }
-        let read = self.0.environment.as_ref()?;
+    }
+
+    /// The environment's value, and where it may be sent.
+    fn variable_value(&self, name: &str, entry: &Entry) -> Option<(Zeroizing<String>, Vec<String>)> {
+        let read = self.source.environment.as_ref()?;
         let variable = variable(name);
         let value = read(&variable).map(Zeroizing::new).filter(|value| fit(value).is_ok())?;
         let hosts = if entry.hosts.is_empty() {
@@ -358,42 +293,71 @@ impl Store {
         Some((value, hosts))
     }
 
-    fn read(&self) -> Result<Book> {
-        let Some(path) = self.path() else { return Ok(Book::default()) };
-        let mut opened = match std::fs::File::open(path) {
-            Ok(opened) => opened,
-            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Book::default()),
-            Err(e) => return Err(cannot_read(path, &e)),
-        };
-        // What was opened is looked at, not what may have taken its place meanwhile.
-        let meta = opened.metadata().map_err(|e| cannot_read(path, &e))?;
-        closed(path, &meta)?;
-        if meta.len() > MAX_FILE {
-            return Err(Error::new(Kind::TooLarge, format!("`{}` is too large to be read", path.display())));
-        }
-        let mut bytes = Zeroizing::new(Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0) + 1));
-        opened.by_ref().take(MAX_FILE).read_to_end(&mut bytes).map_err(|e| cannot_read(path, &e))?;
-        // Only the place is told: what the parser says quotes what it read.
-        serde_json::from_slice(&bytes).map_err(|e| {
-            Error::invalid(format!("`{}` cannot be read: line {} column {}", path.display(), e.line(), e.column()))
-                .hint("mend it by hand, or move it away and store the credentials again")
-        })
+    /// Every single value that a plugin could be given under this name: what the keyring holds, or, while it does not answer,
+    /// what the environment has.
+    fn single_values(&self, name: &str, entry: &Entry) -> impl Iterator<Item = Zeroizing<String>> {
+        let second = entry.keyring.as_ref().and_then(|_| self.variable_value(name, entry));
+        self.only_value(name, entry).into_iter().chain(second).map(|(value, _)| value)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Book) -> Result<()>) -> Result<()> {
-        let path = self.path().ok_or_else(|| {
-            Error::new(Kind::Disabled, "this host keeps no credentials").hint("there is no home folder to keep them in")
-        })?;
-        if let Some(folder) = path.parent() {
-            make_folder(folder)?;
+    fn keyring(&self) -> std::result::Result<&dyn Keyring, Refusal> {
+        match &self.source.keyring {
+            _ if self.keep() == Keep::File => Err(Refusal::Absent("this host is set to use the file only")),
+            Some(keyring) => Ok(keyring.as_ref()),
+            None => Err(Refusal::Absent("this host was given none")),
         }
-        file::with_lock(path, || {
-            let mut book = self.read()?;
-            change(&mut book)?;
-            let bytes = serde_json::to_vec_pretty(&book).map(Zeroizing::new);
-            let bytes = bytes.map_err(|_| Error::internal("the credentials cannot be written as JSON"))?;
-            file::write_atomic_private(path, &bytes)
-        })
+    }
+
+    /// Fills in what the keyring holds for a credential that is about to be given to somebody.
+    fn fill(&self, name: &str, entry: &mut Entry) -> Result<()> {
+        let Some(item) = entry.item(name) else { return Ok(()) };
+        let value = self
+            .keyring()
+            .and_then(|keyring| self.known().get(keyring, &[item], Age::Recent, Instant::now()))
+            .map_err(|refused| refused.error_of(name))?;
+        let value = value.into_iter().next().flatten().ok_or_else(|| gone(name))?;
+        entry.fill(value).map_err(|refused| refused.error_of(name))
+    }
+
+    /// Fills in what the keyring holds for these credentials, to take it out of texts; where it does not answer, what is known.
+    fn fill_all(&self, book: &mut Book, names: &[String]) -> Result<()> {
+        let items: Vec<Item> = names.iter().filter_map(|name| book.credentials.get(name)?.item(name)).collect();
+        if items.is_empty() {
+            return Ok(());
+        }
+        let mut known = self.known();
+        let asked = self.keyring().and_then(|keyring| known.get(keyring, &items, Age::Any, Instant::now()));
+        let (values, refused) = match asked {
+            Ok(values) => (values, None),
+            Err(refused) => (items.iter().map(|item| known.remembered(item)).collect(), Some(refused)),
+        };
+        drop(known);
+        let mut wrong = refused.zip(items.first()).map(|(refused, item)| refused.error_of(&item.name));
+        for (item, value) in items.iter().zip(values) {
+            if let (Some(entry), Some(value)) = (book.credentials.get_mut(&item.name), value)
+                && let Err(refused) = entry.fill(value)
+            {
+                wrong.get_or_insert_with(|| refused.error_of(&item.name));
+            }
+        }
+        wrong.map_or(Ok(()), Err)
+    }
+
+    fn keep(&self) -> Keep {
+        self.source.keep.unwrap_or_default()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self) -> Result<Book> {
+        let book = self.path().map_or_else(|| Ok(Book::default()), Book::read)?;
+        // While somebody waits for the keyring, what is in the file must not wait with them.
+        if let Ok(mut known) = self.known.try_lock() {
+            known.keep(book.ids());
+        }
+        Ok(book)
     }
 }
 
@@ -434,24 +398,6 @@ pub fn variable(name: &str) -> String {
     VARIABLE.chars().chain(name).collect()
 }
 
-fn account_free(name: &str) -> Result<String> {
-    let name = secret_name(name)?;
-    if name.starts_with('/') || name.ends_with('/') {
-        return Err(Error::invalid(format!("`{name}` is not the name of a credential"))
-            .hint("an account is written kind/scope, as in email/work"));
-    }
-    Ok(name)
-}
-
-fn field_name(name: &str) -> Result<()> {
-    let fits = (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    if fits {
-        return Ok(());
-    }
-    let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
-    Err(Error::invalid(format!("`{shown}` is not the name of a field")).hint("letters, digits and `_`"))
-}
-
 fn fit(value: &str) -> Result<()> {
     match value.len() {
         0 => Err(Error::invalid("the value is empty")),
@@ -472,8 +418,10 @@ fn unknown(name: &str) -> Error {
         .hint(format!("its owner types: lapidary credentials set {name} --host HOST"))
 }
 
-fn cannot_read(path: &Path, e: &std::io::Error) -> Error {
-    crate::base::error::io(format_args!("cannot read `{}`", path.display()), e)
+fn gone(name: &str) -> Error {
+    Error::not_found(format!("the keyring no longer has the credential `{name}`"))
+        .with_user_action(format!("store the credential `{name}` again"))
+        .hint(format!("its owner types: lapidary credentials set {name}"))
 }
 
 /// A script learns that there is something to mend, not where on this machine.
@@ -481,36 +429,6 @@ fn discreet(e: Error) -> Error {
     Error::new(e.kind(), "the stored credentials cannot be used now")
         .with_user_action("look at the file of credentials")
         .hint("the owner of this host types: lapidary doctor")
-}
-
-/// A file that others may read has been read: it is not used before its owner knows.
-fn closed(path: &Path, meta: &std::fs::Metadata) -> Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = meta.permissions().mode() & 0o777;
-        if mode & 0o077 != 0 {
-            let path = path.display();
-            return Err(Error::denied(format!("`{path}` is open to other users of this machine (mode {mode:o})"))
-                .with_user_action("close the file of credentials to others")
-                .hint(format!("type: chmod 600 '{path}'; where others use this machine, replace what is in it")));
-        }
-    }
-    let _ = (path, meta);
-    Ok(())
-}
-
-fn make_folder(folder: &Path) -> Result<()> {
-    let mut maker = std::fs::DirBuilder::new();
-    maker.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt;
-        maker.mode(0o700);
-    }
-    maker
-        .create(folder)
-        .map_err(|e| crate::base::error::io(format_args!("cannot make the folder `{}`", folder.display()), &e))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ fn what_is_set_is_listed_without_its_value_used_by_a_tool_and_deleted() {
     sh.run(&["credentials", "list"]).ends(0).says("Nothing is stored");
     let set =
         sh.run_with(&["credentials", "set", "weather", "--host", "api.example.org"], b"s3cret-value-xyz\n").ends(0);
-    assert_eq!(set.out, "stored weather, which goes to api.example.org\n");
+    assert_eq!(set.out, "stored weather in the file; it goes to api.example.org\n");
     let kept: serde_json::Value = serde_json::from_str(&sh.read(FILE)).unwrap();
     assert_eq!(kept["credentials"]["weather"], json!({"value": VALUE, "hosts": ["api.example.org"]}));
     let listed = sh.run(&["credentials", "list"]).ends(0).says("weather").says("api.example.org");
@@ -38,7 +38,7 @@ fn a_value_can_be_kept_while_its_hosts_change_and_one_without_hosts_goes_nowhere
     sh.run_with(&["credentials", "set", "key"], VALUE.as_bytes()).ends(0).complains("--keep --host HOST");
     sh.run(&["credentials", "set", "key", "--keep", "--host", "a.example", "--host", "*.b.example"])
         .ends(0)
-        .says("changed key, which goes to a.example *.b.example");
+        .says("changed key in the file; it goes to a.example *.b.example");
     assert!(sh.read(FILE).contains(VALUE));
     sh.run(&["credentials", "set", "other", "--keep"]).ends(1).complains("to keep");
     sh.run_with(&["credentials", "set", "pin"], b"123").ends(0).complains("fewer than 4 bytes");

@@ -106,6 +106,7 @@ fn console(root: &Path, block: &Block, wrong: &mut Vec<String>) {
             .env("XDG_CONFIG_HOME", root.join("config"))
             .current_dir(root)
             .env("LAPIDARY_ROOT", root)
+            .env("LAPIDARY_CREDENTIALS_STORE", "file")
             .env_remove("LAPIDARY_LOG")
             .output()
             .unwrap();

@@ -98,6 +98,10 @@ const FENCES: &[(&str, &[&str])] = &[
     ("rmcp", &["mcp"]),
     ("clap", &["cli"]),
     ("rustix", &["cli", "service"]),
+    ("zbus", &["service"]),
+    ("keyring_core", &["service"]),
+    ("apple_native_keyring_store", &["service"]),
+    ("windows_native_keyring_store", &["service"]),
     ("notify", &["plugin"]),
     ("jsonschema", &["tool", "plugin"]),
     ("fend_core", &["service"]),
@@ -216,6 +220,20 @@ fn only_a_request_under_way_reads_the_value_of_a_credential() {
         }
     }
     assert!(wrong.is_empty(), "these read a secret's value:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn only_the_keyrings_know_the_libraries_that_reach_one() {
+    let libraries = ["zbus", "keyring_core", "apple_native_keyring_store", "windows_native_keyring_store"];
+    let mut wrong = Vec::new();
+    for (path, text) in sources("src") {
+        let inside = path.strip_prefix(root().join("src")).unwrap().to_string_lossy().into_owned();
+        if !inside.starts_with("service/credentials/keyring/") {
+            let named = libraries.iter().filter(|library| code(&text).contains(&format!("{library}::")));
+            wrong.extend(named.map(|library| format!("{inside} uses {library}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

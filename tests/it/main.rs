@@ -20,6 +20,8 @@ mod http;
 mod journal;
 #[path = "../../benches/kept.rs"]
 mod kept;
+#[cfg(all(feature = "keyring", target_os = "linux"))]
+mod keyring;
 mod lasting;
 mod live;
 mod mcp;

@@ -62,7 +62,13 @@ pub fn save(root: &Path, relative: &str, text: &str) {
 /// The program, with nothing of this process's own installation.
 pub fn program(root: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lapidary"));
-    command.arg("--root").arg(root).env_remove("LAPIDARY_ROOT").env_remove("LAPIDARY_TOKEN").env_remove("LAPIDARY_LOG");
+    command
+        .arg("--root")
+        .arg(root)
+        .env("LAPIDARY_CREDENTIALS_STORE", "file")
+        .env_remove("LAPIDARY_ROOT")
+        .env_remove("LAPIDARY_TOKEN")
+        .env_remove("LAPIDARY_LOG");
     command
 }
 

@@ -59,6 +59,9 @@ pub fn program() -> Command {
         .env_remove("LAPIDARY_LOG")
         .env_remove("LAPIDARY_TOKEN")
         .env("XDG_CONFIG_HOME", "/nowhere/to/be/found")
+        // Nobody's own keyring is touched: a test that wants one brings it.
+        .env("LAPIDARY_CREDENTIALS_STORE", "file")
+        .env_remove("DBUS_SESSION_BUS_ADDRESS")
         .env_remove("RUST_BACKTRACE");
     command
 }

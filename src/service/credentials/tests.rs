@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod keyring;
+
 use super::*;
+use crate::base::file;
 use std::fs;
 
 const VALUE: &str = "s3cret value";
@@ -29,6 +32,14 @@ fn to(hosts: &[&str], given: Given) -> Given {
     Given { hosts: Some(hosts.iter().map(|h| (*h).to_owned()).collect()), ..given }
 }
 
+/// How many are in a keyring and in the file.
+#[track_caller]
+fn stored(store: &Store) -> (usize, usize) {
+    let checked = store.check().unwrap();
+    assert!(checked.refused.is_none() && checked.gone.is_empty(), "{checked:?}");
+    (checked.in_keyring, checked.in_file)
+}
+
 /// What a script is told of a file that cannot be used names no place.
 #[track_caller]
 fn for_scripts(e: Error) {
@@ -39,14 +50,15 @@ fn for_scripts(e: Error) {
 #[test]
 fn what_is_stored_comes_back_as_a_secret_bound_to_its_hosts() {
     let (_dir, store) = store();
-    assert!(!store.check().unwrap());
+    assert_eq!(stored(&store), (0, 0));
     assert_eq!(store.secret("weather").unwrap_err().kind(), Kind::NotFound);
-    assert!(store.set("weather", to(&["API.example.org."], value(VALUE))).unwrap());
+    assert!(store.set("weather", to(&["API.example.org."], value(VALUE))).unwrap().is_new);
     let secret = store.secret("weather").unwrap();
     assert_eq!((secret.name(), secret.expose()), ("weather", VALUE));
     assert!(secret.fits("api.example.org") && !secret.fits("example.org"));
     // A new value keeps the hosts, new hosts keep the value.
-    assert!(!store.set("weather", value("another")).unwrap());
+    assert!(!store.set("weather", value("another")).unwrap().is_new);
+    assert_eq!(stored(&store), (0, 1));
     assert!(store.secret("weather").unwrap().fits("api.example.org"));
     store.set("weather", to(&["b.example"], Given::default())).unwrap();
     let secret = store.secret("weather").unwrap();
@@ -54,7 +66,7 @@ fn what_is_stored_comes_back_as_a_secret_bound_to_its_hosts() {
     store.delete("weather").unwrap();
     assert_eq!(store.secret("weather").unwrap_err().kind(), Kind::NotFound);
     assert_eq!(store.delete("weather").unwrap_err().kind(), Kind::NotFound);
-    assert!(store.check().unwrap());
+    assert_eq!(stored(&store), (0, 0));
 }
 
 #[test]
