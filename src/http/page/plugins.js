@@ -74,7 +74,7 @@ function drawHead(status) {
     h('div', { class: 'row-head' }, h('h2', {}, status.name), chip(status), h('span', { class: 'grow' }),
       toggle('on', status.enabled, (on) => act(status.name, on ? 'enable' : 'disable'), { id: 'plugin-on', 'aria-label': `${status.name} is on` })),
     h('p', {}, status.description),
-    h('p', { class: 'soft' }, [status.path, status.version && `version ${status.version}`, status.tools.length ? status.tools.join(', ') : 'no tools'].filter(Boolean).join(' · ')),
+    h('p', { class: 'soft' }, [status.origin === 'shipped' ? 'comes with Lapidary' : status.path, status.version && `version ${status.version}`, status.tools.length ? status.tools.join(', ') : 'no tools'].filter(Boolean).join(' · ')),
     first && h('div', { class: status.waiting ? 'note' : 'trouble', data: { kind: 'look' } }, h('p', {}, first.line ? `${first.file}:${first.line}: ${first.message}` : first.message), first.hint && !status.waiting && h('p', { class: 'soft' }, first.hint)),
     status.quarantined?.map((one) => h('p', { class: 'note', data: { kind: 'look' } }, `Left out: ${one.tool}. ${one.reason}`)));
   fill(tail, h('div', { class: 'row-head wrap' },

@@ -159,6 +159,7 @@ function drawProgress(mine) {
   };
   mine.update();
   mine.clock = setInterval(mine.update, 100);
+  intoSight();
   announce(`${mine.tool} is running.`);
 }
 
@@ -172,6 +173,13 @@ async function cancel(mine) {
 }
 
 // ── The result ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Brings what is new into sight where a long form has pushed it out. */
+function intoSight() {
+  const scroll = column.querySelector('.scroll');
+  const below = $('meta').getBoundingClientRect().bottom - scroll.getBoundingClientRect().bottom;
+  if (below > -96) scroll.scrollTop += below + Math.min(320, scroll.clientHeight * 0.6);
+}
 
 async function showLast(isNew = false) {
   const place = $('result');
@@ -199,6 +207,7 @@ async function showLast(isNew = false) {
   if (status?.disk && status.live === result.generation) place.prepend(h('p', { class: 'note', data: { kind: 'look' } }, `From version ${status.live}: version ${status.disk} on disk ${status.waiting ? 'waits for a yes' : 'failed'}.`));
   else if (isNew && isDirty() && store.open.plugin === result.plugin) place.prepend(h('p', { class: 'note' }, `It ran version ${result.generation}, without what is not saved yet.`));
   if (!pref.get('hinted', false)) place.append(h('p', { class: 'hint' }, innerWidth > 640 ? 'Edit the script at left; saving makes it live.' : 'Edit the script; saving makes it live.'));
+  if (isNew) intoSight();
   if (isNew) announce(result.ok ? `Result: ${result.text.slice(0, 200)}` : `Failed: ${capital(result.error?.message ?? result.text.slice(0, 200))}`);
 }
 
