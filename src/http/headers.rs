@@ -17,8 +17,6 @@ pub(super) fn secure(headers: &mut HeaderMap) {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-        (HeaderName::from_static("permissions-policy"), UNUSED),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
@@ -31,8 +29,15 @@ pub(super) fn secure(headers: &mut HeaderMap) {
     }
 }
 
+/// Sets what an answer has that a browser may show as a page of its own.
+pub(super) fn of_document(headers: &mut HeaderMap) {
+    headers.insert(HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin"));
+    headers.insert(HeaderName::from_static("permissions-policy"), HeaderValue::from_static(UNUSED));
+}
+
 /// Sets what the files of the host's own page have.
 pub(super) fn of_page(headers: &mut HeaderMap) {
+    of_document(headers);
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE));
     // With none at all, a browser would not say that a page's own writes are its own.
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
@@ -53,8 +58,9 @@ mod tests {
         secure(&mut page);
         let policy = page[header::CONTENT_SECURITY_POLICY].to_str().unwrap_or_default();
         assert!(policy.starts_with("default-src 'none'; script-src 'self';") && !policy.contains("unsafe"), "{policy}");
-        for name in ["x-content-type-options", "x-frame-options", "cross-origin-opener-policy", "permissions-policy"] {
+        for name in ["x-content-type-options", "x-frame-options", "cross-origin-resource-policy"] {
             assert!(page.contains_key(name) && other.contains_key(name), "{name}");
         }
+        assert!(page.contains_key("cross-origin-opener-policy") && page.contains_key("permissions-policy"));
     }
 }

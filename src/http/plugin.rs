@@ -98,6 +98,7 @@ pub(super) async fn serve(
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     }
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    super::headers::of_document(headers);
     response
 }
 

@@ -293,14 +293,20 @@ fn every_answer_is_closed_to_what_it_is_not_for() {
             ("referrer-policy", "no-referrer"),
             ("cache-control", "no-store"),
             ("cross-origin-resource-policy", "same-origin"),
-            ("cross-origin-opener-policy", "same-origin"),
         ] {
             assert_eq!(reply.header(name), Some(value), "{name} of {reply:?}");
         }
         assert!(reply.header("content-security-policy").unwrap().starts_with("default-src 'none'"), "{reply:?}");
-        assert!(reply.header("permissions-policy").unwrap().contains("camera=()"), "{reply:?}");
         assert_eq!(reply.header("access-control-allow-origin"), None);
     }
+    for page in [server.browser().get("/"), person.get("/api/plugin/guest/page")] {
+        assert_eq!(page.header("cross-origin-opener-policy"), Some("same-origin"), "{page:?}");
+        assert!(page.header("permissions-policy").unwrap().contains("camera=()"), "{page:?}");
+    }
+    let page = server.browser().get("/");
+    assert_eq!((page.status, page.header("referrer-policy")), (200, Some("same-origin")));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("script-src 'self';") && !policy.contains("unsafe"), "{policy}");
     let ready = server.browser().get("/readyz");
     assert_eq!((ready.status, ready.body.as_slice()), (200, b"ready\n".as_slice()));
 }
