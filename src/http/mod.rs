@@ -23,7 +23,6 @@ mod seal;
 mod server;
 mod session;
 mod settings;
-mod sign_in;
 mod tls;
 mod token;
 mod tokens;

@@ -3,7 +3,7 @@
 use super::limit;
 use crate::base::error::{Error, Kind};
 use axum::body::{Body, HttpBody};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use std::time::Duration;
@@ -37,11 +37,15 @@ fn too_large(most: usize) -> Error {
 /// The answer to a request that failed.
 pub(super) fn failure(error: &Error) -> Response {
     let mut response = (status(error.kind()), body(error)).into_response();
-    if let Some(ms) = error.retry_after_ms() {
-        // Whole seconds, and never sooner than it is of use.
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(ms.div_ceil(1000)));
-    }
+    wait(error, response.headers_mut());
     response
+}
+
+/// Says how long to wait, where the failure does: in whole seconds, and never sooner than it is of use.
+pub(super) fn wait(error: &Error, headers: &mut HeaderMap) {
+    if let Some(ms) = error.retry_after_ms() {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(ms.div_ceil(1000)));
+    }
 }
 
 /// The body of an answer to a request that failed.

@@ -10,7 +10,6 @@ use super::page;
 use super::plugin;
 use super::proxy::{self, Pictures};
 use super::reply::{failure, read_body};
-use super::sign_in;
 use crate::app::Host;
 use crate::base::error::Error;
 use axum::Router;
@@ -77,7 +76,6 @@ pub(super) fn router<E: Endpoint>(shared: Arc<Shared>, mcp: E) -> Router {
         .route(crate::service::proxy::PATH, get(picture))
         .route(plugin::PATH, any(plugin::serve))
         .merge(api::router(&shared.api))
-        .merge(sign_in::closed())
         .fallback(nothing_here)
         .layer(middleware::from_fn(gate::holder))
         // The gate has limits of its own.
@@ -88,7 +86,7 @@ pub(super) fn router<E: Endpoint>(shared: Arc<Shared>, mcp: E) -> Router {
         .route("/readyz", get(ready))
         .route("/", get(page::shell))
         .route("/page/{name}", get(page::part))
-        .merge(sign_in::open());
+        .merge(api::open_router(&shared.api));
     open.fallback_service(closed.with_state(shared.clone()))
         .layer(middleware::from_fn_with_state(shared.clone(), gate::visitor))
         .with_state(shared)

@@ -132,7 +132,7 @@ impl<E: Endpoint> Server<E> {
             closing: closing.subscribe(),
             started: Instant::now(),
             pictures: Pictures::new(),
-            api: Api::new(host),
+            api: Api::new(host, keys.clone()),
             trusted: settings.trusted,
         };
         let api = shared.api.clone();

@@ -46,7 +46,9 @@ impl IntoResponse for Refusal {
         if let Value::Object(map) = &mut body {
             map.extend(self.more);
         }
-        (reply::status(self.error.kind()), Json(body)).into_response()
+        let mut response = (reply::status(self.error.kind()), Json(body)).into_response();
+        reply::wait(&self.error, response.headers_mut());
+        response
     }
 }
 

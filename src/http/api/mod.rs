@@ -9,6 +9,7 @@ mod grants;
 mod image;
 mod plugins;
 mod settings;
+mod sign_in;
 mod source;
 mod table;
 mod tools;
@@ -16,6 +17,7 @@ mod toolsets;
 
 use crate::app::Host;
 use crate::base::error::{Error, Kind};
+use crate::http::keys::Keys;
 use answer::Refusal;
 use axum::Router;
 use axum::http::Method;
@@ -24,7 +26,7 @@ use events::Events;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use table::Op;
+use table::{Audience, Op};
 use tokio::sync::{Notify, watch};
 
 /// How long calls in flight may go on once the API closes.
@@ -37,6 +39,7 @@ pub(super) const DOOR: &str = "http";
 /// What all requests of the API share.
 pub(super) struct Api {
     host: Host,
+    keys: Arc<Keys>,
     started_at: String,
     events: Arc<Events>,
     reference: docs::Reference,
@@ -46,9 +49,10 @@ pub(super) struct Api {
 }
 
 impl Api {
-    pub(super) fn new(host: &Host) -> Arc<Api> {
+    pub(super) fn new(host: &Host, keys: Arc<Keys>) -> Arc<Api> {
         Arc::new(Api {
             host: host.clone(),
+            keys,
             started_at: answer::utc(host.services().clock.unix_ms()),
             events: Events::new(),
             reference: docs::Reference::default(),
@@ -114,6 +118,7 @@ fn table() -> Vec<Op> {
         source::ops(),
         settings::ops(),
         grants::ops(),
+        sign_in::ops(),
         image::ops(),
         events::ops(),
         docs::ops(),
@@ -123,10 +128,19 @@ fn table() -> Vec<Op> {
     .collect()
 }
 
-/// The routes of the API; who may ask is decided before a request comes here.
+/// The routes of the API that answer who is known; who that is, is decided before a request comes here.
 pub(super) fn router<S: Clone + Send + Sync + 'static>(api: &Arc<Api>) -> Router<S> {
+    routes(api, Audience::Known)
+}
+
+/// The routes that answer everybody.
+pub(super) fn open_router<S: Clone + Send + Sync + 'static>(api: &Arc<Api>) -> Router<S> {
+    routes(api, Audience::Everybody)
+}
+
+fn routes<S: Clone + Send + Sync + 'static>(api: &Arc<Api>, audience: Audience) -> Router<S> {
     let mut router = Router::new();
-    for op in table() {
+    for op in table().into_iter().filter(|op| op.audience == audience) {
         router = router.route(op.path, op.route);
     }
     router.method_not_allowed_fallback(other_methods).with_state(api.clone())

@@ -34,7 +34,17 @@ pub(super) struct Op {
     pub(super) query: Option<SchemaOf>,
     pub(super) body: Option<Content>,
     pub(super) answers: Vec<(u16, Content)>,
+    pub(super) audience: Audience,
     pub(super) route: MethodRouter<Arc<Api>>,
+}
+
+/// Whom an operation answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Audience {
+    /// Who is known.
+    Known,
+    /// Everybody.
+    Everybody,
 }
 
 fn op<H, T>(method: Method, filter: MethodFilter, path: &'static str, says: &'static str, handler: H) -> Op
@@ -42,7 +52,16 @@ where
     H: Handler<T, Arc<Api>>,
     T: 'static,
 {
-    Op { method, path, says, query: None, body: None, answers: Vec::new(), route: on(filter, handler) }
+    Op {
+        method,
+        path,
+        says,
+        query: None,
+        body: None,
+        answers: Vec::new(),
+        audience: Audience::Known,
+        route: on(filter, handler),
+    }
 }
 
 macro_rules! methods {
@@ -65,6 +84,12 @@ methods! {
 }
 
 impl Op {
+    /// It answers everybody.
+    pub(super) fn open(mut self) -> Op {
+        self.audience = Audience::Everybody;
+        self
+    }
+
     /// The query is this type.
     pub(super) fn asks<T: JsonSchema>(mut self) -> Op {
         self.query = Some(schema_of::<T>());

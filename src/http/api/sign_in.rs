@@ -1,23 +1,23 @@
 //! `/api/session`, `/api/tokens` and `/api/password`: signing in and out, and saying who else is let in. What is kept, and how, is
 //! decided in the files of each.
 
-use super::access;
-use super::caller::{By, Caller, Live};
-use super::forward::Client;
-use super::gate::{fetch_site, may_use};
-use super::keys::Keys;
-use super::limit;
-use super::reply::{self, failure, read_within};
-use super::route::Shared;
-use super::session::How;
-use super::tokens::Token;
+use super::Api;
+use super::table::{Content, Op, delete, get, post, put, schema_of};
 use crate::base::error::{Error, Result};
+use crate::http::access;
+use crate::http::caller::{By, Caller, Live};
+use crate::http::forward::Client;
+use crate::http::gate::{fetch_site, may_use};
+use crate::http::keys::Keys;
+use crate::http::limit;
+use crate::http::reply::{self, failure, read_within};
+use crate::http::session::How;
+use crate::http::tokens::Token;
 use crate::service::time;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, put};
-use axum::{Extension, Json, Router};
+use axum::{Extension, Json};
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -25,22 +25,33 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// What answers everybody.
-pub(super) fn open() -> Router<Arc<Shared>> {
-    Router::new().route("/api/session", get(session).post(sign_in).delete(sign_out))
-}
-
-/// What answers who is known.
-pub(super) fn closed() -> Router<Arc<Shared>> {
-    Router::new()
-        .route("/api/tokens", get(tokens).post(add_token))
-        .route("/api/tokens/{id}", delete(revoke_token))
-        .route("/api/password", put(set_password).delete(remove_password))
+pub(super) fn ops() -> Vec<Op> {
+    vec![
+        get("/api/session", "Who asks, and what its page needs to know; 401 says whether there is a password", session)
+            .gives::<SignedIn>()
+            .open(),
+        post("/api/session", "Signs a person in by the code of a one-time link or by the password", sign_in)
+            .takes::<Credential>()
+            .gives::<SignedIn>()
+            .open(),
+        delete("/api/session", "Signs a person out", sign_out).answers(204, Content::Empty).open(),
+        get("/api/tokens", "The tokens of programs, without what they are", tokens).gives::<Vec<Listed>>(),
+        post("/api/tokens", "Makes a token, which is shown this once", add_token)
+            .takes::<NewToken>()
+            .answers(201, Content::Json(schema_of::<Added>())),
+        delete("/api/tokens/{id}", "Revokes a token", revoke_token).answers(204, Content::Empty),
+        put("/api/password", "Sets the password, and signs everybody else out", set_password)
+            .takes::<NewPassword>()
+            .answers(204, Content::Empty),
+        delete("/api/password", "Removes the password, and signs everybody else out", remove_password)
+            .takes::<NoPassword>()
+            .answers(204, Content::Empty),
+    ]
 }
 
 /// Who asks, and what its page needs to know.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct SignedIn {
+struct SignedIn {
     /// Always true: who is not signed in is answered 401.
     signed_in: bool,
     /// `session` for a person, `token` for a program.
@@ -60,7 +71,7 @@ pub(super) struct SignedIn {
 /// Signs a person in: one of the two.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Credential {
+struct Credential {
     /// The code of a one-time link.
     #[schemars(with = "Option<String>")]
     code: Option<Zeroizing<String>>,
@@ -72,7 +83,7 @@ pub(super) struct Credential {
 /// Sets the password.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NewPassword {
+struct NewPassword {
     /// The one that is set; not needed where none is, or within 15 minutes of a sign-in by link.
     #[schemars(with = "Option<String>")]
     current: Option<Zeroizing<String>>,
@@ -84,7 +95,7 @@ pub(super) struct NewPassword {
 /// Takes the password away.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NoPassword {
+struct NoPassword {
     /// As for setting one.
     #[schemars(with = "Option<String>")]
     current: Option<Zeroizing<String>>,
@@ -93,14 +104,14 @@ pub(super) struct NoPassword {
 /// Names a token.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NewToken {
+struct NewToken {
     /// What its owner will call it: 1 to 64 characters.
     name: String,
 }
 
 /// A token as it is listed.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Listed {
+struct Listed {
     /// What it is revoked by.
     id: String,
     /// Its name.
@@ -114,7 +125,7 @@ pub(super) struct Listed {
 
 /// A token that was made.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Added {
+struct Added {
     /// What it is revoked by.
     id: String,
     /// Its name.
@@ -152,19 +163,19 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
 }
 
 async fn session(
-    State(shared): State<Arc<Shared>>,
+    State(api): State<Arc<Api>>,
     Extension(client): Extension<Client>,
     caller: Option<Extension<Caller>>,
     headers: HeaderMap,
 ) -> Response {
     let Some(Extension(caller)) = caller else {
         let error = Error::denied("nobody is signed in").hint("lapidary sign-in prints a link that signs in");
-        return not_signed_in(&shared.keys, &error);
+        return not_signed_in(&api.keys, &error);
     };
     if let Err(refused) = may_use(&caller, &Method::GET, &headers) {
         return refused;
     }
-    signed_in(&shared.keys, &caller, &client)
+    signed_in(&api.keys, &caller, &client)
 }
 
 /// The answer to somebody who is signed in. A person's cookie is made to last as long as the session.
@@ -200,16 +211,15 @@ fn not_signed_in(keys: &Keys, error: &Error) -> Response {
 }
 
 async fn sign_in(
-    State(shared): State<Arc<Shared>>,
+    State(api): State<Arc<Api>>,
     Extension(client): Extension<Client>,
     caller: Option<Extension<Caller>>,
     request: Request,
 ) -> Response {
-    flat(try_sign_in(&shared, &client, caller.map(|caller| caller.0), request).await)
+    flat(try_sign_in(&api.keys, &client, caller.map(|caller| caller.0), request).await)
 }
 
-async fn try_sign_in(shared: &Shared, client: &Client, before: Option<Caller>, request: Request) -> Answer {
-    let keys = &shared.keys;
+async fn try_sign_in(keys: &Arc<Keys>, client: &Client, before: Option<Caller>, request: Request) -> Answer {
     let (parts, sent) = request.into_parts();
     if !access::is_own_page(fetch_site(&parts.headers)) {
         return Err(refused(Error::denied("a page of another site may not sign in here")));
@@ -250,16 +260,15 @@ async fn try_sign_in(shared: &Shared, client: &Client, before: Option<Caller>, r
 }
 
 async fn sign_out(
-    State(shared): State<Arc<Shared>>,
+    State(api): State<Arc<Api>>,
     Extension(client): Extension<Client>,
     caller: Option<Extension<Caller>>,
     headers: HeaderMap,
 ) -> Response {
-    flat(try_sign_out(&shared, &client, caller.map(|caller| caller.0), &headers).await)
+    flat(try_sign_out(&api.keys, &client, caller.map(|caller| caller.0), &headers).await)
 }
 
-async fn try_sign_out(shared: &Shared, client: &Client, caller: Option<Caller>, headers: &HeaderMap) -> Answer {
-    let keys = shared.keys.clone();
+async fn try_sign_out(keys: &Arc<Keys>, client: &Client, caller: Option<Caller>, headers: &HeaderMap) -> Answer {
     if let Some(caller) = caller {
         may_use(&caller, &Method::DELETE, headers)?;
         let Some(live) = caller.session() else {
@@ -283,15 +292,15 @@ fn listed(token: Token) -> Listed {
     }
 }
 
-async fn tokens(State(shared): State<Arc<Shared>>) -> Json<Vec<Listed>> {
-    Json(shared.keys.tokens.list().into_iter().map(listed).collect())
+async fn tokens(State(api): State<Arc<Api>>) -> Json<Vec<Listed>> {
+    Json(api.keys.tokens.list().into_iter().map(listed).collect())
 }
 
-async fn add_token(State(shared): State<Arc<Shared>>, Extension(caller): Extension<Caller>, sent: Bytes) -> Response {
+async fn add_token(State(api): State<Arc<Api>>, Extension(caller): Extension<Caller>, sent: Bytes) -> Response {
     let work = async {
         caller.may_give_keys()?;
         let NewToken { name } = parse(&sent)?;
-        let keys = shared.keys.clone();
+        let keys = api.keys.clone();
         let (token, kept) = off_thread(move || keys.tokens.add(&name)).await?;
         tracing::info!(id = kept.id, "a token was made");
         Ok(Added { id: kept.id, name: kept.name, token })
@@ -300,13 +309,13 @@ async fn add_token(State(shared): State<Arc<Shared>>, Extension(caller): Extensi
 }
 
 async fn revoke_token(
-    State(shared): State<Arc<Shared>>,
+    State(api): State<Arc<Api>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Response {
     let work = async {
         caller.may_give_keys()?;
-        let keys = shared.keys.clone();
+        let keys = api.keys.clone();
         let token = off_thread(move || keys.tokens.revoke(&id)).await?;
         tracing::info!(id = token.id, "a token was revoked");
         Ok(())
@@ -315,27 +324,27 @@ async fn revoke_token(
 }
 
 async fn set_password(
-    State(shared): State<Arc<Shared>>,
+    State(api): State<Arc<Api>>,
     Extension(client): Extension<Client>,
     Extension(caller): Extension<Caller>,
     sent: Bytes,
 ) -> Response {
     let work = async {
         let NewPassword { current, new } = parse(&sent)?;
-        replace(&shared.keys, &client, &caller, current, Some(new)).await
+        replace(&api.keys, &client, &caller, current, Some(new)).await
     };
     flat(work.await.map(|()| StatusCode::NO_CONTENT.into_response()).map_err(refused))
 }
 
 async fn remove_password(
-    State(shared): State<Arc<Shared>>,
+    State(api): State<Arc<Api>>,
     Extension(client): Extension<Client>,
     Extension(caller): Extension<Caller>,
     sent: Bytes,
 ) -> Response {
     let work = async {
         let NoPassword { current } = if sent.is_empty() { NoPassword::default() } else { parse(&sent)? };
-        replace(&shared.keys, &client, &caller, current, None).await
+        replace(&api.keys, &client, &caller, current, None).await
     };
     flat(work.await.map(|()| StatusCode::NO_CONTENT.into_response()).map_err(refused))
 }
