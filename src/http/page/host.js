@@ -1,13 +1,12 @@
 // What belongs to the host: who may sign in, toolsets, and what it says of itself.
 
-import { store, get, post, put, del, at } from './api.js';
-import { h, announce, button, failed, fill, many, sentence, toast, trouble, when } from './dom.js';
+import { store, get, post, put, del, at, keep, refresh } from './api.js';
+import { h, announce, button, failed, fill, many, pref, sentence, toast, trouble, when } from './dom.js';
 import { ask, sheet } from './sheet.js';
 import { theme } from './main.js';
-import { pref } from './dom.js';
 
 export async function show(place, name) {
-  const draw = { '-access': access, '-toolsets': toolsets, '-about': about }[name];
+  const draw = { '-access': access, '-toolsets': toolsets, '-removed': removed, '-about': about }[name];
   if (!draw) return fill(place, h('p', {}, 'There is nothing of this name.'));
   try { await draw(place); } catch (error) { fill(place, trouble(error, () => show(place, name))); }
 }
@@ -109,6 +108,24 @@ async function edit(one, again) {
     onsubmit: async () => { try { await put(at('toolsets', one.name), { words: [...words] }); return null; } catch (error) { return sentence(error); } },
   });
   again();
+}
+
+// ── Uninstalled ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+async function removed(place) {
+  const { removed: all } = await get('/api/removed');
+  const bring = async (name) => {
+    try {
+      keep(await post(at('plugins', name, 'rollback'), {}));
+      await refresh();
+      toast(`${name} is back.`, { kind: 'good', action: 'Open it', run: () => { location.hash = `#/workshop/${encodeURIComponent(name)}`; } });
+      await removed(place);
+    } catch (error) { failed(error, `${name} was not brought back`); }
+  };
+  fill(place, h('h2', {}, 'Uninstalled'),
+    h('p', { class: 'soft' }, all.length ? 'Each is kept for 30 days, with its settings and what it may do.' : 'Nothing was uninstalled in the last 30 days.'),
+    h('ul', { class: 'plain sets' }, all.map((one) => h('li', { class: 'row-head', data: { removed: one.name } }, h('strong', {}, one.name),
+      h('span', { class: 'soft' }, `${one.replaced ? 'replaced' : 'uninstalled'} ${when(one.removed_at)}, kept until ${when(one.undo_until)}`), h('span', { class: 'grow' }), button('Bring it back', () => bring(one.name), 'small')))));
 }
 
 // ── About ───────────────────────────────────────────────────────────────────────────────────────────────────────────────

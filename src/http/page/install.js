@@ -17,7 +17,8 @@ export async function open(file) {
   const send = (more) => post(`/api/install${query({ file: chosen.name, ...more })}`, undefined, { raw, headers: { 'Content-Type': 'application/octet-stream' } });
   let look;
   try { look = await send({ look: true }); } catch (error) { return failed(error, `${chosen.name} cannot be installed`); }
-  const grants = new Map(look.permissions.map((one) => [one.permission, false]));
+  // What its owner's yes is not needed for is on; each can be switched before it is there.
+  const wanted = new Map(look.permissions.map((one) => [one, Boolean(one.granted)]));
   const bad = look.diagnostics?.filter((one) => one.severity === 'error') ?? [];
   let status;
   await sheet({
@@ -27,12 +28,12 @@ export async function open(file) {
       bad.length > 0 && h('div', { class: 'trouble' }, h('p', {}, 'It would not load:'), h('ul', {}, bad.map((one) => h('li', {}, `${one.file}:${one.line}: ${one.message}`)))),
       h('h3', {}, 'What it may do'),
       look.permissions.length
-        ? h('ul', { class: 'plain grants' }, look.permissions.map((one) => h('li', {}, toggle(capital(one.says), false, (yes) => grants.set(one.permission, yes), { data: { grant: one.permission } }), h('code', { class: 'soft' }, one.permission))))
+        ? h('ul', { class: 'plain grants' }, look.permissions.map((one) => h('li', {}, toggle(capital(one.says), one.granted, (yes) => wanted.set(one, yes), { data: { grant: one.permission } }), h('code', { class: 'soft' }, one.permission))))
         : h('p', {}, 'It asks for nothing: it only computes, and keeps notes of its own.'),
       look.permissions.length > 0 && h('p', { class: 'help' }, 'What is off it may not do; you can switch it on later.'),
       h('h3', {}, `What it brings: ${many(look.tools.length, 'tool')}`),
       h('dl', { class: 'tools' }, look.tools.map((tool) => h('div', {}, h('dt', {}, tool.name), h('dd', { class: 'soft' }, tool.description)))),
-      h('details', {}, h('summary', {}, many(look.files.length, 'file')), h('ul', {}, look.files.map((one) => h('li', {}, typeof one === 'string' ? one : `${one.path}${one.bytes !== undefined ? `, ${size(one.bytes)}` : ''}`)))),
+      h('details', {}, h('summary', {}, many(look.files.length, 'file')), h('ul', {}, look.files.map((one) => h('li', {}, `${one.path}, ${size(one.bytes)}`)))),
     ],
     actions: [['Leave it', undefined], [look.replaces ? 'Replace it' : 'Install', true, 'primary']],
     onsubmit: async () => {
@@ -42,7 +43,11 @@ export async function open(file) {
   });
   if (!status) return;
   keep(status);
-  for (const [grant, yes] of grants) if (yes) await post(at('plugins', status.name, 'grants'), { grant }).catch((error) => failed(error, `not granted: ${grant}`));
+  for (const [one, yes] of wanted) {
+    if (yes === Boolean(one.granted)) continue;
+    const grant = yes ? one.grant ?? one.permission : one.permission;
+    await post(at('plugins', status.name, yes ? 'grants' : 'revoke'), { grant }).catch((error) => failed(error, `${yes ? 'not granted' : 'not taken away'}: ${grant}`));
+  }
   await refreshTools();
   await visit(status.name);
   toast(`${status.name} is installed.`, { kind: 'good' });

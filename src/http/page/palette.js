@@ -19,7 +19,7 @@ function commands() {
     ['Save', workshop.save, `${ctrl}S`],
     ['Install a file…', () => main.open('install'), '', 'add zip rhai import'],
     ['Workshop', go('#/workshop')], ['Journal', go('#/journal'), '', 'calls history last night'], ['Settings', go('#/settings')],
-    ['Sign-in, tokens and password', go('#/settings/-access')], ['Toolsets', go('#/settings/-toolsets')],
+    ['Sign-in, tokens and password', go('#/settings/-access')], ['Toolsets', go('#/settings/-toolsets')], ['Uninstalled plugins', go('#/settings/-removed'), '', 'undo bring back'],
     ['Find in the script', () => main.open('find'), `${ctrl}F`], ['Replace in the script', () => main.open('find', 'replace'), `${ctrl}H`], ['Go to a line', () => main.open('find', 'line'), `${ctrl}G`],
     ['Next problem', () => workshop.nextProblem(1), 'F8'], ['Explain the name at the caret', explain, `${ctrl}K ${ctrl}I`, 'hover docs'],
     ['Show or hide the drawer', workshop.toggleDrawer, `${ctrl}J`],

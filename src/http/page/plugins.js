@@ -1,12 +1,12 @@
 // The Settings view: at the left every plugin and what belongs to the host; at the right what is chosen: switches, permissions,
 // settings, files to share; or toolsets, or who may sign in.
 
-import { store, on, at, pluginOf } from './api.js';
-import { h, button, empty, fill, sync, toggle } from './dom.js';
+import { store, on, get, at, pluginOf } from './api.js';
+import { h, button, empty, fill, sync, toggle, when } from './dom.js';
 import { act, chip, chipOf, visit } from './workshop.js';
 import { open } from './main.js';
 
-const HOST = [['-access', 'Sign-in and tokens'], ['-toolsets', 'Toolsets'], ['-about', 'This host']];
+const HOST = [['-access', 'Sign-in and tokens'], ['-toolsets', 'Toolsets'], ['-removed', 'Uninstalled'], ['-about', 'This host']];
 let place = null;
 let chosen = null;
 let sought = '';
@@ -53,15 +53,20 @@ async function draw() {
   if (!status) return fill(detail, back(), empty(`There is no plugin ${chosen}.`, button('Show the others', () => { location.hash = '#/settings'; }, 'small')));
   const settings = h('div');
   const grants = h('div');
+  const origin = h('p', { class: 'soft' });
   const head = h('div', { id: 'plugin-head' });
   fill(detail, back(), head,
     h('section', {}, h('h3', {}, 'Settings'), settings),
     h('section', {}, h('h3', {}, 'What it may do'), grants),
-    h('section', { id: 'plugin-tail' }));
+    h('section', { id: 'plugin-tail' }), origin);
   drawHead(status);
+  get(at('plugins', status.name, 'files')).then(({ installed }) => { if (installed) fill(origin, cameFrom(installed)); }).catch(() => {});
   const [forms, permissions] = await Promise.all([import('./settings.js'), import('./grants.js')]);
   await Promise.all([forms.show(settings, status.name), permissions.show(grants, status.name)]);
 }
+
+/** Where it came from, and whether it is still what came. */
+const cameFrom = (one) => `Installed from ${one.from} on ${when(one.at)}${one.version ? `, version ${one.version}` : ''}; ${one.edited.length ? `edited since: ${one.edited.join(', ')}` : 'not edited since'}.`;
 
 const back = () => button('‹ all', () => { location.hash = '#/settings'; }, 'quiet small back');
 

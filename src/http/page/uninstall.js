@@ -1,6 +1,6 @@
 // Uninstalling: what goes, what stays, and the way back for thirty days.
 
-import { store, tell, del, post, at, query, keep } from './api.js';
+import { del, post, at, query, keep, pluginOf, refresh } from './api.js';
 import { h, failed, pref, toast, when } from './dom.js';
 import { sheet } from './sheet.js';
 
@@ -17,13 +17,17 @@ export async function open(plugin) {
     },
   });
   if (answer === undefined) return;
-  store.plugins = store.plugins.filter((status) => status.name !== plugin);
-  pref.drop('at');
-  tell('plugins');
-  location.hash = location.hash.startsWith('#/settings') ? '#/settings' : '#/workshop';
-  toast(`${plugin} is uninstalled.${answer?.undo_until ? ` It can be brought back until ${when(answer.undo_until)}.` : ''}`, { action: 'Undo', stay: 30_000, run: async () => {
+  await refresh().catch(() => {});
+  // What comes with Lapidary and was hidden by a copy of one's own is back.
+  const other = pluginOf(plugin);
+  if (!other) {
+    pref.drop('at');
+    location.hash = location.hash.startsWith('#/settings') ? '#/settings' : '#/workshop';
+  }
+  toast(`${plugin} is uninstalled.${other ? ' The one that comes with Lapidary is back.' : ''}${answer?.undo_until ? ` It can be brought back until ${when(answer.undo_until)}.` : ''}`, { action: 'Undo', stay: 30_000, run: async () => {
     try {
       keep(await post(at('plugins', plugin, 'rollback'), {}));
+      await refresh();
       location.hash = `#/workshop/${encodeURIComponent(plugin)}`;
     } catch (error) { failed(error, 'it was not brought back'); }
   } });
