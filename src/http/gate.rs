@@ -5,7 +5,7 @@ use super::access::{self, Lacks};
 use super::caller::{By, Caller};
 use super::forward::{self, Client, Connection};
 use super::headers;
-use super::keys::Known;
+use super::keys::{Keys, Known};
 use super::limit;
 use super::reply::{self, body, failure, read_within};
 use super::route::Shared;
@@ -16,10 +16,13 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt as _;
 use std::sync::Arc;
 
 /// What a page shows with every write, to prove that it is this host's own.
 const PROOF: HeaderName = HeaderName::from_static("x-csrf-token");
+/// The content type of streams.
+const EVENTS: &[u8] = b"text/event-stream";
 /// What a browser says about who made it send a request.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -108,19 +111,34 @@ fn note_use(shared: &Arc<Shared>, caller: &Caller) {
 }
 
 /// Lets in only who is known, and a person only from the host's own pages. The body has arrived whole when a route gets it.
-pub(super) async fn holder(caller: Option<Extension<Caller>>, request: Request, next: Next) -> Response {
+pub(super) async fn holder(
+    State(shared): State<Arc<Shared>>,
+    caller: Option<Extension<Caller>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let Some(Extension(caller)) = caller else { return unknown() };
     if let Err(refused) = may_use(&caller, request.method(), request.headers()) {
         return refused;
     }
-    if request.body().is_end_stream() {
-        return next.run(request).await;
+    if !request.body().is_end_stream() {
+        let (parts, sent) = request.into_parts();
+        request = match read_within(sent, limit::body(parts.uri.path())).await {
+            Ok(sent) => Request::from_parts(parts, Body::from(sent)),
+            Err(refused) => return refused,
+        };
     }
-    let (parts, sent) = request.into_parts();
-    match read_within(sent, limit::body(parts.uri.path())).await {
-        Ok(sent) => next.run(Request::from_parts(parts, Body::from(sent))).await,
-        Err(refused) => refused,
+    let response = next.run(request).await;
+    if response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(EVENTS)) {
+        return response.map(|body| while_known(shared.keys.clone(), caller, body));
     }
+    response
+}
+
+/// A stream that ends with the first event after its caller is not let in any more: a token that was revoked, a session that ended.
+fn while_known(keys: Arc<Keys>, caller: Caller, body: Body) -> Body {
+    let events = body.into_data_stream().take_while(move |_| std::future::ready(keys.still_know(&caller)));
+    Body::from_stream(events)
 }
 
 /// Whether a caller may make this request, or what it is told instead.

@@ -98,6 +98,15 @@ impl Keys {
         })
     }
 
+    /// Whether somebody who was let in would be let in now. The owner's own token is not asked for again.
+    pub(super) fn still_know(&self, caller: &Caller) -> bool {
+        match &caller.by {
+            By::Owner => true,
+            By::Token(token) => self.tokens.has(&token.id),
+            By::Session(live) => self.sessions.find(&live.secret).is_some(),
+        }
+    }
+
     /// Whether `given` is the password, for whoever is at `client`: one at a time, and the slower the more often it was wrong.
     ///
     /// # Errors

@@ -77,7 +77,7 @@ pub(super) fn router<E: Endpoint>(shared: Arc<Shared>, mcp: E) -> Router {
         .route(plugin::PATH, any(plugin::serve))
         .merge(api::router(&shared.api))
         .fallback(nothing_here)
-        .layer(middleware::from_fn(gate::holder))
+        .layer(middleware::from_fn_with_state(shared.clone(), gate::holder))
         // The gate has limits of its own.
         .layer(DefaultBodyLimit::disable());
     // Everything here answers whoever asks.

@@ -129,6 +129,11 @@ impl Tokens {
         self.ledger.read().tokens.iter().find(|t| t.seal == seal).cloned()
     }
 
+    /// Whether a token of this id is there.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.ledger.read().tokens.iter().any(|t| t.id == id)
+    }
+
     /// Notes that a token is used now; tells whether that should be written, which happens once an hour.
     pub(super) fn note_use(&self, token: &Token) -> bool {
         let now = self.clock.unix_ms();

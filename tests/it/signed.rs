@@ -1,13 +1,13 @@
 //! Signing in and staying signed in, over real sockets: links, passwords, sessions, tokens, and what a session may be used for.
 
 use super::http::Server;
-use super::mcp::{folder, program, save};
+use super::mcp::{ECHO, PATIENCE, folder, program, save};
 use super::own::{Browser, MORNING, Own, code};
 use lapidary::base::clock::Clock;
 use lapidary::http::{Password, Tokens};
 use lapidary::paths::Paths;
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
@@ -323,6 +323,46 @@ fn tokens_are_shown_once_listed_and_revoked() {
     assert_eq!(person.send("DELETE", &format!("/api/tokens/{id}"), &[], "").status, 204);
     assert_eq!(as_program("GET", "/metrics", "").status, 401);
     assert_eq!(person.send("DELETE", &format!("/api/tokens/{id}"), &[], "").status, 404);
+}
+
+#[test]
+fn a_stream_ends_with_what_let_its_reader_in() {
+    let dir = folder(&[("greet", ECHO)]);
+    let server = Server::start(dir.path());
+    let address = server.connect().peer_addr().unwrap();
+    let mut person = Browser::at(address);
+    let link = json_of(dir.path(), &["sign-in"], "");
+    assert_eq!(person.sign_in("code", code(link["url"].as_str().unwrap())).status, 200);
+    let made = json_of(dir.path(), &["tokens", "add", "laptop"], "");
+    let bearer = format!("Bearer {}", made["token"].as_str().unwrap());
+    let follow = |browser: &Browser, headers: &[(&str, &str)]| {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(browser.head("GET", "/api/events", headers, "").as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream);
+        let mut line = String::new();
+        while !line.contains("hello") {
+            line.clear();
+            assert!(lines.read_line(&mut line).unwrap() > 0, "the stream ended");
+        }
+        lines
+    };
+    let stranger = Browser::at(address);
+    let streams = [follow(&person, &[]), follow(&stranger, &[("Authorization", &bearer)])];
+    let mut owners = follow(&stranger, &[("Authorization", &server.bearer())]);
+    json_of(dir.path(), &["tokens", "revoke", "laptop"], "");
+    assert_eq!(person.send("DELETE", "/api/session", &[], "").status, 204);
+    save(dir.path(), "user/tools/greet.rhai", &ECHO.replace("For tests", "For more tests"));
+    for mut stream in streams {
+        let mut rest = String::new();
+        stream.read_to_string(&mut rest).unwrap();
+        assert!(!rest.contains("plugin_live"), "{rest}");
+    }
+    let mut line = String::new();
+    while !line.contains("plugin_live") {
+        line.clear();
+        assert!(owners.read_line(&mut line).unwrap() > 0, "the stream ended");
+    }
 }
 
 #[test]
