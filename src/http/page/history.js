@@ -14,7 +14,7 @@ export async function open(plugin) {
     try {
       const { files } = await get(at('plugins', plugin, 'history', String(entry.generation)));
       fill(detail,
-        h('div', { class: 'row-head' }, h('h3', {}, `Version ${entry.generation}`), h('span', { class: 'grow' }), entry.generation !== history.live && button('Bring it back', () => bring(entry), 'primary')),
+        h('div', { class: 'row-head' }, h('h3', {}, `Version ${entry.generation}`), h('span', { class: 'grow' }), entry.generation !== history.live && button('Bring it back', () => bring(entry), 'primary', { data: { act: 'rollback' } })),
         files.map((file) => [h('h4', {}, file.path, h('span', { class: 'soft' }, ` ${size(file.bytes)}`)), file.diff ? diffView(file.diff, `what going back changes in ${file.path}`) : h('p', { class: 'soft' }, 'As on the disk now.')]));
     } catch (error) { fill(detail, trouble(error)); }
   };
@@ -29,5 +29,8 @@ export async function open(plugin) {
   const list = h('ul', { class: 'plain versions' }, entries.map((entry) => h('li', {}, button([
     h('strong', {}, String(entry.generation)), h('span', { class: 'soft' }, ` ${when(entry.at)} `), entry.generation === history.live ? h('span', { class: 'good' }, 'live') : !entry.ok && h('span', { class: 'look' }, 'replaced'),
   ], (event) => choose(entry, event.currentTarget), 'quiet', { 'aria-pressed': 'false' }))));
+  // The one before is what one mostly comes for.
+  const before = entries.findIndex((entry) => entry.generation !== history.live);
+  if (before >= 0) choose(entries[before], list.querySelectorAll('button')[before]);
   return sheet({ title: `History of ${plugin}`, wide: true, id: 'history-sheet', body: entries.length ? h('div', { class: 'split' }, list, detail) : h('p', {}, `Nothing yet. Each version that loads is kept here, the last ${many(50, 'one')} of them.`), actions: [] });
 }

@@ -1,7 +1,7 @@
 // Installing a file: it is looked at first, and nothing is written before a person has seen what it is and what it may do.
 
 import { keep, post, refreshTools, at, query } from './api.js';
-import { h, announce, capital, failed, many, size, toast, toggle } from './dom.js';
+import { h, $, announce, capital, failed, many, size, toast, toggle } from './dom.js';
 import { sheet } from './sheet.js';
 import { visit } from './workshop.js';
 
@@ -54,9 +54,13 @@ export async function open(file) {
   announce(`${status.name} is installed.`);
 }
 
+/** The box for a file stands in the shell, so that it works without a pointer too. */
 function pick() {
+  const input = $('install-file');
+  input.value = '';
   return new Promise((done) => {
-    const input = h('input', { type: 'file', accept: '.rhai,.zip', onchange: () => done(input.files[0]), oncancel: () => done(null) });
+    input.onchange = () => done(input.files[0]);
+    input.oncancel = () => done(null);
     input.click();
   });
 }

@@ -83,7 +83,7 @@ function draw(call) {
   ].filter(([, value]) => value);
   fill(place.detail,
     h('div', { class: 'row-head' }, button('‹ all calls', () => { location.hash = '#/journal'; }, 'quiet small back'), h('h2', {}, call.tool), h('span', { class: call.ok ? 'good' : 'bad' }, call.ok ? '✓ ok' : `✗ ${call.code ?? call.error?.code ?? 'failed'}`), h('span', { class: 'grow' }),
-      button('Replay', () => open('replay', call.id), 'primary', { id: 'journal-replay' }), button('To the Workshop', () => toWorkshop(call), '')),
+      button('Replay', () => open('replay', call.id), 'primary', { id: 'journal-replay', data: { act: 'replay' } }), button('To the Workshop', () => toWorkshop(call), '')),
     h('dl', { class: 'facts' }, facts.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))),
     h('h3', {}, 'arguments'), h('pre', { class: 'said json', tabindex: '0', 'aria-label': 'arguments' }, given),
     h('h3', {}, 'result'), body,

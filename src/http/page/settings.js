@@ -25,7 +25,7 @@ function draw(place, plugin, view, saved) {
   const fields = view.fields.map((field) => fieldOf(field, view, name));
   const preview = h('div', { class: 'preview', 'aria-live': 'polite' });
   const said = h('div', { role: 'alert' }, saved && h('p', { class: 'good' }, saved));
-  const save = h('button', { type: 'submit', class: 'primary', disabled: true }, 'Save');
+  const save = h('button', { type: 'submit', class: 'primary', disabled: true, data: { act: 'save' } }, 'Save');
   const back = button('Take back', () => show(place, plugin), '', { disabled: true });
   const change = () => Object.fromEntries(fields.filter((one) => JSON.stringify(one.get()) !== JSON.stringify(one.before)).map((one) => [one.field.key, one.get()]));
   const look = calm(300, async () => {
