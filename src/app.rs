@@ -401,6 +401,7 @@ impl HostBuilder {
         }
         let mut writer = None;
         if self.history {
+            crate::plugin::removal::sweep(&paths, services.clock.unix_ms());
             writer = Some(keep_history(&plugins, history.clone(), &bus)?);
         }
         plugins.keep_past(&history);

@@ -75,6 +75,8 @@ fn json_of(host: &Host, status: &Status) -> Value {
     let mut value = serde_json::to_value(status).unwrap_or_default();
     value["grants_to_give"] = grant::missing_json(&status.missing_permissions, &status.name);
     value["set_aside"] = host.plugins().set_aside(&status.name).into();
+    value["installed"] =
+        serde_json::to_value(host.plugins().installed(&status.name).ok().flatten()).unwrap_or_default();
     let history = host.history().list(&status.name);
     value["history"] = serde_json::to_value(history).unwrap_or_default();
     value
@@ -101,6 +103,14 @@ fn one(host: &Host, status: &Status, cx: &Context) {
         if status.origin == "shipped" { status.path.clone() } else { format!("{} ({})", status.path, status.origin) },
     );
     row("version", status.version.clone().unwrap_or_default());
+    if let Ok(Some(installed)) = host.plugins().installed(&status.name) {
+        let day = installed.at.split('T').next().unwrap_or_default();
+        let edited = match installed.edited.as_slice() {
+            [] => "as it came".to_owned(),
+            edited => format!("changed since: {}", print::clip(&edited.join(", "), 60)),
+        };
+        row("installed", format!("from {} on {day}, {edited}", installed.from));
+    }
     row("hash", status.hash.clone().unwrap_or_default());
     row("tools", status.tools.join(", "));
     row("routes", status.routes.join(", "));

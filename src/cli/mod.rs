@@ -12,6 +12,7 @@ mod doctor;
 mod grant;
 mod history;
 mod info;
+mod install;
 mod journal;
 mod log;
 mod mcp;
@@ -42,8 +43,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Commands of later versions: known words, so that the answer is better than "unknown".
-const LATER: [&str; 11] =
-    ["agents", "ais", "approvals", "chat", "chats", "install", "people", "rooms", "uninstall", "vault", "toolsets"];
+const LATER: [&str; 9] = ["agents", "ais", "approvals", "chat", "chats", "people", "rooms", "vault", "toolsets"];
 
 const ABOUT: &str = "A workshop for tools that an AI can call: save a .rhai script, and it is live.";
 const AFTER: &str = "\
@@ -101,6 +101,8 @@ enum Command {
     Password(password::Password),
     History(history::History),
     Rollback(rollback::Rollback),
+    Install(install::Install),
+    Uninstall(install::Uninstall),
     Mcp(mcp::Mcp),
     Docs(docs::Docs),
     Definitions(definitions::Definitions),
@@ -139,6 +141,8 @@ impl Command {
             Command::Password(c) => c.run(cx),
             Command::History(c) => c.run(cx),
             Command::Rollback(c) => c.run(cx),
+            Command::Install(c) => c.run(cx),
+            Command::Uninstall(c) => c.run(cx),
             Command::Mcp(c) => c.run(cx),
             Command::Docs(c) => c.run(cx),
             Command::Definitions(c) => c.run(cx),

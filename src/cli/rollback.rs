@@ -1,11 +1,11 @@
 //! `rollback`: an earlier version's source back into the plugin's files.
 
-use super::context::{Context, Done, Verdict, known};
+use super::context::{Context, Done, Verdict};
 use super::print;
 use clap::Args;
 use serde_json::json;
 
-/// Bring an earlier version's source back into the files; what is there now is kept
+/// Bring an earlier version back into the files, or a plugin that was uninstalled; what is there now is kept
 #[derive(Args)]
 pub struct Rollback {
     /// The plugin
@@ -18,17 +18,27 @@ pub struct Rollback {
 impl Rollback {
     pub(super) fn run(&self, cx: &Context) -> Done {
         let host = cx.host()?;
-        known(&host, &self.plugin)?;
-        let found = host.plugins().found(&self.plugin).ok_or_else(|| host.plugins().unknown(&self.plugin))?;
-        let rolled = host.history().rollback(&found, self.to)?;
-        let status = host.plugins().reload(&self.plugin)?;
+        let back = host.plugins().go_back(host.history(), &self.plugin, self.to)?;
+        let (status, rolled) = (back.status, back.rolled);
         if cx.json {
             print::json(&json!({
-                "plugin": self.plugin, "to": rolled.to, "kept_as": rolled.from, "files": rolled.files, "newer": rolled.newer,
+                "plugin": self.plugin,
+                "restored": back.restored,
+                "to": rolled.as_ref().map(|r| r.to),
+                "kept_as": rolled.as_ref().and_then(|r| r.from),
+                "files": rolled.as_ref().map(|r| &r.files),
+                "newer": rolled.as_ref().map(|r| &r.newer),
                 "status": status,
             }));
             return Ok(Verdict::of(status.diagnostics.is_empty()));
         }
+        if back.restored {
+            print::line(format_args!("{}: back again, {}", self.plugin, status.status));
+        }
+        let Some(rolled) = rolled else {
+            print::diagnostics(&status.diagnostics);
+            return Ok(Verdict::of(status.diagnostics.is_empty()));
+        };
         print::line(format_args!("{}: version {} is back in {}", self.plugin, rolled.to, rolled.files.join(", ")));
         if let Some(from) = rolled.from {
             print::line(format_args!(

@@ -246,7 +246,7 @@ fn chunk(file: &Opened, at: u64, count: u64) -> std::io::Result<Bytes> {
 }
 
 /// A name to save under: in plain characters for old clients, and whole.
-fn disposition(name: &str) -> String {
+pub(super) fn disposition(name: &str) -> String {
     let plain: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() || " ._-()".contains(c) { c } else { '_' }).collect();
     let mut whole = String::new();

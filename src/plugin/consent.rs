@@ -1,6 +1,7 @@
 //! What a plugin may do, in words: what it declares, what its owner decided, and what a version that waits asks for.
 //! It tells; what counts is the rule in `service::permissions`.
 
+use super::discover::Found;
 use super::set::Plugins;
 use crate::base::error::Result;
 use crate::service::permissions::{self, Declared, Grant, Grants, Missing, Permission, Reach, Record};
@@ -127,6 +128,12 @@ impl Plugins {
         }
         self.grants_changed();
         self.consent(name)
+    }
+
+    /// What a version asks for, in words, for somebody who is about to let it in.
+    pub(super) fn asked_by(&self, found: &Found, declared: &Declared) -> Vec<Power> {
+        let held = self.loader.services.grants.effective(&found.name, declared);
+        powers(declared, &held, &self.loader.services.grants.record(&found.name).unwrap_or_default())
     }
 }
 

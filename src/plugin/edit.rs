@@ -2,6 +2,7 @@
 //! It knows texts and their versions; what a text means is the loader's to say.
 
 use super::discover::{self, Found, Location, MANIFEST, Origin, is_litter};
+use super::install::Installed;
 use super::load::{Loader, guarded};
 use super::read::Unsaved;
 use super::set::Plugins;
@@ -11,6 +12,7 @@ use super::swap::asks_for_more;
 use super::tune::diff;
 use crate::base::error::{Error, Kind, Result, io};
 use crate::base::file;
+use crate::base::paths::valid_plugin_name;
 use crate::script::diagnostic::Diagnostic;
 use crate::script::program::{self, MAX_SOURCE};
 use crate::service::digest;
@@ -44,6 +46,8 @@ pub struct FileList {
     pub editable: bool,
     /// The files, by path; the script of a single file first.
     pub files: Vec<FileInfo>,
+    /// Where it was installed from; nothing for one that was written here.
+    pub installed: Option<Installed>,
 }
 
 /// The text of a file.
@@ -106,7 +110,7 @@ impl Plugins {
             let Ok(bytes) = self.bytes(&found, &path) else { continue };
             files.push(FileInfo { bytes: bytes.len() as u64, version: version(&bytes), path });
         }
-        Ok(FileList { editable: is_editable(&found), files })
+        Ok(FileList { editable: is_editable(&found), files, installed: self.installed(name)? })
     }
 
     /// The text of one file. Without a path, the script of a plugin of one file.
@@ -213,6 +217,7 @@ impl Plugins {
     /// # Errors
     /// `not_found` with the numbers that are kept; `internal` for a version that is damaged.
     pub fn kept_files(&self, history: &History, name: &str, generation: u64) -> Result<Vec<KeptFile>> {
+        valid_plugin_name(name).map_err(|_| self.unknown(name))?;
         // A plugin that is gone may still have a history.
         let found = self.found(name);
         let now = |path: &str| {

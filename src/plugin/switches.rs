@@ -45,6 +45,15 @@ impl Switches {
         self.enabled.contains(name) || (default_enabled && !self.disabled.contains(name))
     }
 
+    /// What the owner said about a plugin: on, off, or nothing.
+    #[must_use]
+    pub fn said(&self, name: &str) -> Option<bool> {
+        if self.enabled.contains(name) {
+            return Some(true);
+        }
+        self.disabled.contains(name).then_some(false)
+    }
+
     /// Switches a plugin on for good and gives the whole state after that. Other keys of the file stay.
     ///
     /// # Errors

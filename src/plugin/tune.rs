@@ -181,7 +181,7 @@ impl Plugins {
                 Err(e) if e.kind() == Kind::Conflict && etag.is_none() => continue,
                 Err(e) => return Err(e),
             }
-            self.install(name, &generation, tried.settings, tried.fresh.specs, tried.effective.notes);
+            self.take_in(name, &generation, tried.settings, tried.fresh.specs, tried.effective.notes);
             return Ok(tuned);
         }
         Err(stale(name))
@@ -254,7 +254,7 @@ impl Plugins {
                 self.state().entries.get(name).map(|entry| entry.refreshed.clone()).unwrap_or_default()
             }
         };
-        self.install(name, &generation, settings, specs, notes);
+        self.take_in(name, &generation, settings, specs, notes);
         self.bus.publish(Event::SettingsChanged { plugin: name.to_owned() });
     }
 
@@ -334,7 +334,7 @@ impl Plugins {
     }
 
     /// Swaps refreshed schemas and settings in, for the generation they were made for.
-    fn install(
+    fn take_in(
         self: &Arc<Self>,
         name: &str,
         generation: &Arc<Generation>,

@@ -208,6 +208,19 @@ impl GrantStore {
         })
     }
 
+    /// Puts decisions back that an uninstall took away; those that were made since stay.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn put_back(&self, plugin: &str, old: Record) -> Result<()> {
+        self.change(plugin, |record| {
+            if *record == Record::default() {
+                *record = old;
+            }
+            Ok(())
+        })
+    }
+
     /// The folder as it will be stored, or why a plugin must not have it.
     fn checked_folder(&self, path: &Path) -> Result<PathBuf> {
         if !path.is_absolute() {

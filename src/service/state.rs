@@ -150,6 +150,30 @@ impl States {
     /// # Errors
     /// What the file system says about the first thing that could not be deleted; the others are gone.
     pub fn purge(&self, plugin: &str, known: &[&str]) -> Result<()> {
+        self.each_own(plugin, known, |entry| {
+            let is_folder = entry.file_type().is_ok_and(|t| t.is_dir());
+            if is_folder { std::fs::remove_dir_all(entry.path()) } else { std::fs::remove_file(entry.path()) }
+        })
+    }
+
+    /// Moves everything that [`States::purge`] would delete into a folder, under its own names.
+    ///
+    /// # Errors
+    /// What the file system says about the first thing that could not be moved; the others are.
+    #[expect(clippy::disallowed_methods, reason = "files are moved away as they are, not written")]
+    pub fn take_away(&self, plugin: &str, known: &[&str], into: &Path) -> Result<()> {
+        std::fs::create_dir_all(into).map_err(|e| io(format_args!("cannot make `{}`", into.display()), &e))?;
+        self.each_own(plugin, known, |entry| std::fs::rename(entry.path(), into.join(entry.file_name())))
+    }
+
+    /// Does something with each file and folder of a plugin's state, under the lock of its state file, so that a write in
+    /// flight cannot bring that back. The first failure is told at the end.
+    fn each_own(
+        &self,
+        plugin: &str,
+        known: &[&str],
+        mut work: impl FnMut(&std::fs::DirEntry) -> std::io::Result<()>,
+    ) -> Result<()> {
         let path = self.path(plugin)?;
         let folder = self.paths.plugin_state();
         if !folder.exists() {
@@ -157,7 +181,6 @@ impl States {
         }
         self.evict(plugin);
         let mut first = Ok(());
-        // Under the lock, so that a write in flight cannot bring the file back.
         file::with_lock(&path, || {
             let entries =
                 std::fs::read_dir(&folder).map_err(|e| io(format_args!("cannot read `{}`", folder.display()), &e))?;
@@ -166,18 +189,16 @@ impl States {
                 if !belongs(&name, plugin) || known.iter().any(|k| k.len() > plugin.len() && belongs(&name, k)) {
                     continue;
                 }
-                let is_folder = entry.file_type().is_ok_and(|t| t.is_dir());
-                let gone =
-                    if is_folder { std::fs::remove_dir_all(entry.path()) } else { std::fs::remove_file(entry.path()) };
-                if let Err(e) = gone
+                if let Err(e) = work(&entry)
                     && e.kind() != std::io::ErrorKind::NotFound
                     && first.is_ok()
                 {
-                    first = Err(io(format_args!("cannot delete `{}`", entry.path().display()), &e));
+                    first = Err(io(format_args!("cannot put `{}` away", entry.path().display()), &e));
                 }
             }
             Ok(())
         })?;
+        self.evict(plugin);
         file::sync_folder_of(&path);
         first
     }

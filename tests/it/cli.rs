@@ -112,7 +112,7 @@ fn wrong_usage_is_two_and_says_what_is_wrong() {
         (&["preview", "roll_dice", "--set", "sides"], "not key=value"),
         (&["preview", "roll_dice", "--set", "sides=2", "--set", "sides=3"], "set twice"),
         (&["chat"], "not built yet"),
-        (&["install", "x.zip"], "not built yet"),
+        (&["rooms", "list"], "not built yet"),
         (&["grant", "dice", "FLY"], "FLY"),
         (&["--log", "loud", "tools"], "loud"),
         (&["dev", "--json"], "--json"),

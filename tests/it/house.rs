@@ -103,6 +103,7 @@ const FENCES: &[(&str, &[&str])] = &[
     ("apple_native_keyring_store", &["service"]),
     ("windows_native_keyring_store", &["service"]),
     ("notify", &["plugin"]),
+    ("zip", &["plugin"]),
     ("jsonschema", &["tool", "plugin"]),
     ("fend_core", &["service"]),
     ("scraper", &["service"]),

@@ -4,6 +4,7 @@
 mod api;
 mod api_client;
 mod api_events;
+mod api_install;
 mod api_plugins;
 mod api_source;
 mod cli;
@@ -17,6 +18,7 @@ mod host_api;
 mod host_rules;
 mod house;
 mod http;
+mod install_cli;
 mod journal;
 #[path = "../../benches/kept.rs"]
 mod kept;

@@ -7,6 +7,7 @@ mod docs;
 mod events;
 mod grants;
 mod image;
+mod install;
 mod plugins;
 mod settings;
 mod sign_in;
@@ -119,6 +120,7 @@ fn table() -> Vec<Op> {
         settings::ops(),
         grants::ops(),
         sign_in::ops(),
+        install::ops(),
         image::ops(),
         events::ops(),
         docs::ops(),

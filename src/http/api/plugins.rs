@@ -5,6 +5,7 @@ use super::answer::{Answer, At, Sent, blocking};
 use super::table::{Content, Op, get, post, schema_of};
 use crate::app::Host;
 use crate::base::error::Result;
+use crate::base::paths::valid_plugin_name;
 use crate::plugin::scaffold::{Form, Kind};
 use crate::plugin::set::Switch;
 use crate::plugin::source::{Entry, KeptFile};
@@ -35,9 +36,13 @@ pub(super) fn ops() -> Vec<Op> {
             version,
         )
         .gives::<Version>(),
-        post("/api/plugins/{name}/rollback", "Bring an earlier version's source back into the files", rollback)
-            .takes::<RollbackSent>()
-            .gives::<Status>(),
+        post(
+            "/api/plugins/{name}/rollback",
+            "Bring an earlier version back into the files, or a plugin that was removed",
+            rollback,
+        )
+        .takes::<RollbackSent>()
+        .gives::<Status>(),
     ]
 }
 
@@ -146,6 +151,7 @@ struct Versions {
 
 async fn history(State(api): State<Arc<Api>>, At(name): At<String>) -> Answer<Json<Versions>> {
     let versions = blocking(&api, move |host| {
+        valid_plugin_name(&name).map_err(|_| host.plugins().unknown(&name))?;
         let entries = host.history().list(&name);
         // A plugin that is gone may still have a history.
         if entries.is_empty() {
@@ -170,7 +176,7 @@ async fn version(State(api): State<Arc<Api>>, At((name, generation)): At<(String
     Ok(Json(Version { generation, files }))
 }
 
-/// A version to go back to.
+/// What to go back to. Nothing at all is a version to choose, or the plugin itself where it was removed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RollbackSent {
@@ -183,10 +189,6 @@ async fn rollback(
     At(name): At<String>,
     Sent(sent): Sent<RollbackSent>,
 ) -> Answer<Json<Status>> {
-    let status = blocking(&api, move |host| {
-        let found = host.plugins().known(&name)?;
-        host.history().rollback(&found, sent.generation)?;
-        host.plugins().reload(&name)
-    });
-    Ok(Json(status.await?))
+    let back = blocking(&api, move |host| host.plugins().go_back(host.history(), &name, sent.generation));
+    Ok(Json(back.await?.status))
 }

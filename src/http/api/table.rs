@@ -102,6 +102,12 @@ impl Op {
         self
     }
 
+    /// The body is this.
+    pub(super) fn body(mut self, content: Content) -> Op {
+        self.body = Some(content);
+        self
+    }
+
     /// A success is JSON of this type.
     pub(super) fn gives<T: JsonSchema>(self) -> Op {
         self.answers(200, Content::Json(schema_of::<T>()))
