@@ -135,7 +135,7 @@ impl Keys {
     }
 
     /// With the prefix, a browser takes the cookie from this very host only, and sends it over TLS only.
-    fn cookie_name(&self, is_https: bool) -> String {
+    pub(super) fn cookie_name(&self, is_https: bool) -> String {
         if is_https { format!("__Host-{}", self.cookie) } else { self.cookie.clone() }
     }
 }

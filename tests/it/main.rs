@@ -3,6 +3,7 @@
 
 mod api;
 mod api_client;
+mod api_document;
 mod api_events;
 mod api_install;
 mod api_plugins;

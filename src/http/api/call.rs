@@ -43,6 +43,7 @@ const WAITING: usize = 256;
 pub(super) fn ops() -> Vec<Op> {
     vec![
         post("/api/call", "Run one tool; with `Accept: text/event-stream`, tell how it goes on", call)
+            .hears(&[("Accept", "`text/event-stream` for a stream of events instead of one answer.")])
             .takes::<CallSent>()
             .answers(200, Content::Json(schema_of::<Ran<'static>>()))
             .answers(200, Content::Events(schema_of::<CallEvent>())),

@@ -41,6 +41,7 @@ pub(super) fn ops() -> Vec<Op> {
     vec![
         get("/api/events", "What happens in the host from now on, or from an event on", follow)
             .asks::<EventsAsked>()
+            .hears(&[("Last-Event-ID", "The id of the last event that was read.")])
             .answers(200, Content::Events(schema_of::<EventData>())),
     ]
 }

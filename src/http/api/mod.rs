@@ -8,6 +8,7 @@ mod events;
 mod grants;
 mod image;
 mod install;
+mod openapi;
 mod plugins;
 mod settings;
 mod sign_in;
@@ -44,6 +45,7 @@ pub(super) struct Api {
     started_at: String,
     events: Arc<Events>,
     reference: docs::Reference,
+    document: openapi::Document,
     running: AtomicUsize,
     ended: Notify,
     closing: watch::Sender<bool>,
@@ -57,6 +59,7 @@ impl Api {
             started_at: answer::utc(host.services().clock.unix_ms()),
             events: Events::new(),
             reference: docs::Reference::default(),
+            document: openapi::Document::default(),
             running: AtomicUsize::new(0),
             ended: Notify::new(),
             closing: watch::Sender::new(false),
@@ -124,6 +127,7 @@ fn table() -> Vec<Op> {
         image::ops(),
         events::ops(),
         docs::ops(),
+        openapi::ops(),
     ]
     .into_iter()
     .flatten()

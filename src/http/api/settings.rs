@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 pub(super) fn ops() -> Vec<Op> {
     const PATHS: [&str; 2] = ["/api/plugins/{name}/settings", "/api/webui/plugins/{name}/settings"];
+    const VERSION: &[(&str, &str)] =
+        &[("If-Match", "The version that was read: nothing is changed where another is there.")];
     let mut ops = vec![
         post(
             "/api/plugins/{name}/settings/preview",
@@ -32,10 +34,12 @@ pub(super) fn ops() -> Vec<Op> {
         ops.extend([
             get(path, "A plugin's settings: fields, values and version", show).gives::<View>(),
             put(path, "Change some settings, or nothing where `If-Match` names another version", save)
+                .hears(VERSION)
                 .takes::<SettingsSent>()
                 .gives::<Tuned>(),
             delete(path, "Take settings back to their defaults, by `key`, or all", reset)
                 .asks::<ResetAsked>()
+                .hears(VERSION)
                 .gives::<Tuned>(),
         ]);
     }

@@ -13,7 +13,6 @@ pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// What a body holds.
 #[derive(Clone, Copy)]
-#[expect(dead_code, reason = "the document about the API is made of it")]
 pub(super) enum Content {
     /// JSON of this schema.
     Json(SchemaOf),
@@ -26,12 +25,13 @@ pub(super) enum Content {
 }
 
 /// One operation.
-#[expect(dead_code, reason = "the document about the API is made of it")]
 pub(super) struct Op {
     pub(super) method: Method,
     pub(super) path: &'static str,
     pub(super) says: &'static str,
     pub(super) query: Option<SchemaOf>,
+    /// Headers with a meaning here, and what they say.
+    pub(super) headers: &'static [(&'static str, &'static str)],
     pub(super) body: Option<Content>,
     pub(super) answers: Vec<(u16, Content)>,
     pub(super) audience: Audience,
@@ -57,6 +57,7 @@ where
         path,
         says,
         query: None,
+        headers: &[],
         body: None,
         answers: Vec::new(),
         audience: Audience::Known,
@@ -93,6 +94,12 @@ impl Op {
     /// The query is this type.
     pub(super) fn asks<T: JsonSchema>(mut self) -> Op {
         self.query = Some(schema_of::<T>());
+        self
+    }
+
+    /// These headers have a meaning.
+    pub(super) fn hears(mut self, headers: &'static [(&'static str, &'static str)]) -> Op {
+        self.headers = headers;
         self
     }
 
