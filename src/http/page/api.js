@@ -146,7 +146,7 @@ const SILENCE = 40_000;
 /** A hidden page lets its connection go after this: browsers keep only six to one host, and tabs are many. */
 const HIDDEN = 30_000;
 
-const feed = { last: null, boot: null, wait: 0, abort: null, wake: null, running: false, parked: false };
+const feed = { last: null, boot: null, wait: 0, abort: null, wake: null, running: false, parked: false, work: Promise.resolve() };
 
 function setOnline(online, seconds = 0) {
   const changed = store.online !== online;
@@ -189,7 +189,8 @@ async function listen() {
     await read(response, (event) => {
       alive();
       if (event.id) feed.last = event.id;
-      if (event.name !== 'alive') happened(event.name, event.data ? JSON.parse(event.data) : {});
+      // One after the other: of two answers about one plugin the later must count. A failed fetch is told by the next.
+      if (event.name !== 'alive') feed.work = feed.work.then(() => happened(event.name, event.data ? JSON.parse(event.data) : {})).catch(() => {});
     });
   } finally { clearTimeout(timer); }
 }
@@ -214,9 +215,11 @@ async function happened(name, data) {
       store.version = data.version;
       break;
     case 'resync': await refresh(); break;
-    case 'plugin_live': case 'plugin_failed': case 'plugin_waits': case 'plugin_gone':
+    case 'plugin_live': case 'plugin_failed': case 'plugin_waits':
       await refreshPlugin(data.plugin);
       break;
+    // Its place may be another's now.
+    case 'plugin_gone': await refresh(); break;
     case 'tools_changed': refreshTools(); break;
     default: break;
   }

@@ -1,7 +1,7 @@
 // The drawer under the script: problems, log, settings, schema, permissions. It opens by itself only for a problem in the open
 // file; whoever closes it is not asked again for the same one.
 
-import { store, on, get, at, query, toolsOf } from './api.js';
+import { store, on, get, at, query, pluginOf, toolsOf } from './api.js';
 import { h, $, divide, empty, fill, many, pref, trouble, when } from './dom.js';
 import { goToFinding } from './workshop.js';
 import { logLines } from './result.js';
@@ -48,6 +48,7 @@ drawer.querySelector('.tabs').addEventListener('keydown', (event) => {
 async function draw() {
   drawing += 1;
   const mine = drawing;
+  if (!pluginOf(store.plugin)) return fill(body, h('p', { class: 'soft' }, 'Nothing is chosen.'));
   const panel = { problems, log, settings, schema, permissions }[tab];
   try {
     const content = await panel();

@@ -7,10 +7,9 @@ import { visit } from './workshop.js';
 
 const LARGEST = 50 << 20;
 
-/** With a file, looks at it; without, lets one be chosen. */
-export async function open(file) {
-  const chosen = file ?? await pick();
-  if (!chosen) return;
+/** Looks at a file; without one, opens the shell's box to choose one, which comes back here. */
+export async function open(chosen) {
+  if (!chosen) return $('install-file').click();
   if (!/\.(rhai|zip)$/i.test(chosen.name)) return failed({ message: `${chosen.name} is no plugin`, hint: 'a plugin is a .rhai file, or a zip of its folder' });
   if (chosen.size > LARGEST) return failed({ message: `${chosen.name} has ${size(chosen.size)}`, hint: 'a plugin has at most 50 MiB' });
   const raw = await chosen.arrayBuffer();
@@ -52,15 +51,4 @@ export async function open(file) {
   await visit(status.name);
   toast(`${status.name} is installed.`, { kind: 'good' });
   announce(`${status.name} is installed.`);
-}
-
-/** The box for a file stands in the shell, so that it works without a pointer too. */
-function pick() {
-  const input = $('install-file');
-  input.value = '';
-  return new Promise((done) => {
-    input.onchange = () => done(input.files[0]);
-    input.oncancel = () => done(null);
-    input.click();
-  });
 }

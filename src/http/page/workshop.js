@@ -90,7 +90,8 @@ $('list-col').addEventListener('keydown', (event) => {
 $('list-filter').addEventListener('keydown', (event) => { if (event.key === 'Enter') $('plugins').querySelector('a')?.click(); });
 $('list-show').addEventListener('change', (event) => { wanted.show = event.target.value; drawList(); });
 $('new-tool').addEventListener('click', () => open('new'));
-$('install').addEventListener('click', () => open('install'));
+$('install').addEventListener('click', () => $('install-file').click());
+$('install-file').addEventListener('change', ({ target }) => { if (target.files[0]) open('install', target.files[0]); target.value = ''; });
 
 // ── What is looked at ───────────────────────────────────────────────────────────────────────────────────────────────────
 
