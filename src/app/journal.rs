@@ -10,6 +10,7 @@ use crate::service::permissions::Reach;
 use crate::service::secret::Redactor;
 use crate::service::settings;
 use crate::tool::dispatch::{Arguments, Call, Outcome, Who};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -106,7 +107,7 @@ pub struct Replay {
 }
 
 /// Something that differs between two runs of a call.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Change {
     /// What: `ok`, `code`, `generation`, `parts`, `structured`.
     pub what: &'static str,

@@ -9,6 +9,7 @@ use std::fmt;
 /// The comments are the documentation that people read: one sentence each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "ErrorCode")]
 pub enum Kind {
     /// Arguments do not fit the tool's schema or a function's parameters.
     InvalidArguments,

@@ -52,6 +52,7 @@ pub struct FileList {
 
 /// The text of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "SourceText")]
 pub struct Source {
     /// Its path inside the plugin.
     pub path: String,

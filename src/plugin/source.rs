@@ -40,6 +40,7 @@ pub struct Mark {
 
 /// One kept source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "KeptVersion")]
 pub struct Entry {
     /// Its number.
     pub generation: u64,

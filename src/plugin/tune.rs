@@ -72,6 +72,7 @@ pub struct Tuned {
 
 /// A plugin's settings as a person sees them.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "SettingsView")]
 pub struct View {
     /// The fields, in order.
     pub fields: Vec<Field>,

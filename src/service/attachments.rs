@@ -20,6 +20,7 @@ pub struct Files {
 
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "FileItem")]
 pub struct Item {
     /// The path on this host that serves it: a route of the plugin itself.
     pub url: String,

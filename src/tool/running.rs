@@ -94,7 +94,8 @@ impl CallHandle {
     }
 
     /// The id that the caller chose.
-    pub(super) fn id(&self) -> Option<&str> {
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 

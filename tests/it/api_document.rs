@@ -154,7 +154,8 @@ fn the_document_says_what_a_program_needs_before_it_asks() {
 
 #[test]
 fn every_route_answers_as_its_schema_says() {
-    let served = Served::of(World::with(|b| b.watching(Watching::Off).shipped(Shipped::All).keep_history()));
+    let served =
+        Served::of(World::with(|b| b.watching(Watching::Off).shipped(Shipped::All).keep_history().keep_journal()));
     served.world.tool("echo", ECHO);
     served.world.tool("wait", WAIT);
     until("it is kept", || served.world.host.history().list("echo").len() == 1);
@@ -172,6 +173,7 @@ fn every_route_answers_as_its_schema_says() {
     let token = token.json()["id"].as_str().unwrap().to_owned();
     let running = served.follow("POST", "/api/call", &[], br#"{"tool": "wait", "call": "a_long_call"}"#);
     until("it runs", || served.get("/api/calls").good()[0]["call"] == "a_long_call");
+    served.post("/api/call", &json!({ "tool": "paint", "call": "a_kept_call" })).good();
     let settings = "/api/plugins/clock/settings";
     let alias = "/api/webui/plugins/clock/settings";
     let rows: Vec<(&str, String, Value)> = [
@@ -184,6 +186,9 @@ fn every_route_answers_as_its_schema_says() {
         ("POST", "/api/call", json!({ "tool": "echo", "arguments": { "text": 5 } })),
         ("GET", "/api/calls", json!(null)),
         ("DELETE", "/api/calls/a_long_call", json!(null)),
+        ("GET", "/api/journal", json!(null)),
+        ("GET", "/api/journal/a_kept_call", json!(null)),
+        ("POST", "/api/journal/a_kept_call/replay", json!(null)),
         ("GET", "/api/plugins", json!(null)),
         ("POST", "/api/plugins", json!({ "name": "greet" })),
         ("GET", "/api/plugins/echo", json!(null)),
@@ -217,6 +222,7 @@ fn every_route_answers_as_its_schema_says() {
         ("GET", "/api/openapi.json", json!(null)),
         ("GET", "/api/session", json!(null)),
         ("GET", "/api/tokens", json!(null)),
+        ("DELETE", "/api/journal", json!(null)),
         ("PUT", "/api/password", json!({ "new": "long enough for this" })),
         ("POST", "/api/session", json!({ "password": "long enough for this" })),
     ]
@@ -268,6 +274,15 @@ fn every_route_answers_as_its_schema_says() {
     assert!(check.is_valid(&live.data), "{live:?}");
     seen.insert(("/api/events".to_owned(), "get".to_owned(), 200));
     let (mut told, check) = follow("POST", "/api/call", br#"{"tool": "echo", "arguments": {"text": "x"}}"#);
+    while let Some(event) = told.next() {
+        assert!(check.is_valid(&event.data), "{event:?}");
+    }
+
+    served.post("/api/call", &json!({ "tool": "echo", "arguments": { "text": "x" }, "call": "a_kept_call" })).good();
+    let replay = "/api/journal/a_kept_call/replay";
+    let data = &promise.document["paths"]["/api/journal/{id}/replay"]["post"]["responses"]["200"]["content"];
+    let check = promise.check("replay events", &data["text/event-stream"]["x-data"]);
+    let mut told = served.follow("POST", replay, &[], b"");
     while let Some(event) = told.next() {
         assert!(check.is_valid(&event.data), "{event:?}");
     }

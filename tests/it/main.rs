@@ -6,6 +6,7 @@ mod api_client;
 mod api_document;
 mod api_events;
 mod api_install;
+mod api_journal;
 mod api_plugins;
 mod api_source;
 mod cli;

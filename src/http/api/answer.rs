@@ -27,6 +27,15 @@ pub(super) struct Refusal {
 pub(super) type Answer<T> = std::result::Result<T, Refusal>;
 
 impl Refusal {
+    /// The body of the answer.
+    pub(super) fn body(&self) -> Value {
+        let mut body = json!({ "ok": false, "error": failure(&self.error) });
+        if let Value::Object(map) = &mut body {
+            map.extend(self.more.clone());
+        }
+        body
+    }
+
     /// Adds a field to the body.
     pub(super) fn with(mut self, key: &str, value: Value) -> Refusal {
         self.more.insert(key.to_owned(), value);
@@ -42,11 +51,7 @@ impl From<Error> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let mut body = json!({ "ok": false, "error": failure(&self.error) });
-        if let Value::Object(map) = &mut body {
-            map.extend(self.more);
-        }
-        let mut response = (reply::status(self.error.kind()), Json(body)).into_response();
+        let mut response = (reply::status(self.error.kind()), Json(self.body())).into_response();
         reply::wait(&self.error, response.headers_mut());
         response
     }

@@ -305,21 +305,14 @@ async fn follow(State(api): State<Arc<Api>>, Asked(asked): Asked<EventsAsked>, h
 
 /// One event as it is written.
 pub(super) fn frame(id: Option<&str>, name: &str, data: &impl Serialize) -> Bytes {
-    let mut out = Vec::with_capacity(256);
-    if let Some(id) = id {
-        out.extend_from_slice(b"id: ");
-        out.extend_from_slice(id.as_bytes());
-        out.push(b'\n');
-    }
-    out.extend_from_slice(b"event: ");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\ndata: ");
-    // JSON has no line breaks outside of texts, and escapes them inside. A value that cannot be written is empty.
-    if serde_json::to_writer(&mut out, data).is_err() {
-        out.extend_from_slice(b"null");
-    }
-    out.extend_from_slice(b"\n\n");
-    out.into()
+    // A value that cannot be written is none.
+    written(id, name, &serde_json::to_vec(data).unwrap_or_else(|_| b"null".to_vec()))
+}
+
+/// As [`frame`], for JSON that was written already. It has no line breaks outside of texts, and escapes them inside.
+pub(super) fn written(id: Option<&str>, name: &str, json: &[u8]) -> Bytes {
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    [id.as_bytes(), b"event: ", name.as_bytes(), b"\ndata: ", json, b"\n\n"].concat().into()
 }
 
 /// Events as an answer, written as they come.

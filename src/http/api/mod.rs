@@ -8,8 +8,10 @@ mod events;
 mod grants;
 mod image;
 mod install;
+mod journal;
 mod openapi;
 mod plugins;
+mod run;
 mod settings;
 mod sign_in;
 mod source;
@@ -118,6 +120,7 @@ fn table() -> Vec<Op> {
         tools::ops(),
         toolsets::ops(),
         call::ops(),
+        journal::ops(),
         plugins::ops(),
         source::ops(),
         settings::ops(),

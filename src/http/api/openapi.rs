@@ -275,6 +275,18 @@ mod tests {
     }
 
     #[test]
+    fn types_are_named_by_words_and_not_by_numbers() {
+        let document = of(&super::super::table(), "c");
+        let numbered: Vec<&String> = document["components"]["schemas"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|name| name.ends_with(|c: char| c.is_ascii_digit()))
+            .collect();
+        assert!(numbered.is_empty(), "several types have one of these names: {numbered:?}");
+    }
+
+    #[test]
     fn every_operation_says_what_it_does_and_has_a_success_of_its_own() {
         let table = super::super::table();
         let mut ids = BTreeSet::new();

@@ -111,6 +111,7 @@ struct NewToken {
 
 /// A token as it is listed.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ListedToken")]
 struct Listed {
     /// What it is revoked by.
     id: String,
@@ -125,6 +126,7 @@ struct Listed {
 
 /// A token that was made.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AddedToken")]
 struct Added {
     /// What it is revoked by.
     id: String,

@@ -60,6 +60,7 @@ impl Default for Filter {
 
 /// Some calls, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "CallPage")]
 pub struct Page {
     /// The calls.
     pub calls: Vec<Listed>,
@@ -72,6 +73,7 @@ pub struct Page {
 
 /// A call as a list shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ListedCall")]
 pub struct Listed {
     /// The id of the call.
     pub id: String,
@@ -103,6 +105,7 @@ pub struct Listed {
 
 /// Everything that is kept of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "KeptCall")]
 pub struct Entry {
     /// What a list shows.
     #[serde(flatten)]
@@ -159,6 +162,7 @@ pub struct LogLine {
 
 /// One word of progress: a line of status, or steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "KeptProgress")]
 pub struct Step {
     /// Milliseconds since the call began.
     pub at_ms: u64,
@@ -176,6 +180,7 @@ pub struct Step {
 /// Something that stood beside the text. Of a picture its bytes are not kept here: the chat keeps them under the id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[schemars(rename = "KeptPart")]
 pub enum Piece {
     /// A picture.
     Image {
@@ -216,6 +221,7 @@ pub enum Piece {
 
 /// How a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "KeptFailure")]
 pub struct Failure {
     /// The code.
     pub code: String,
