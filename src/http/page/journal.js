@@ -83,13 +83,15 @@ function draw(call) {
   ].filter(([, value]) => value);
   fill(place.detail,
     h('div', { class: 'row-head' }, button('‹ all calls', () => { location.hash = '#/journal'; }, 'quiet small back'), h('h2', {}, call.tool), h('span', { class: call.ok ? 'good' : 'bad' }, call.ok ? '✓ ok' : `✗ ${call.code ?? call.error?.code ?? 'failed'}`), h('span', { class: 'grow' }),
-      button('Replay', () => open('replay', call.id), 'primary', { id: 'journal-replay', data: { act: 'replay' } }), button('To the Workshop', () => toWorkshop(call), '')),
+      button('Replay', () => open('replay', call.id), 'primary', { id: 'journal-replay', data: { act: 'replay' }, disabled: call.masked }), button('To the Workshop', () => toWorkshop(call), '')),
     h('dl', { class: 'facts' }, facts.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))),
+    call.masked && h('p', { class: 'note' }, 'A secret was taken out of the arguments, so it cannot run again as it was.'),
+    call.cut?.length > 0 && h('p', { class: 'note' }, `Too long to be kept whole: ${call.cut.join(', ')}.`),
     h('h3', {}, 'arguments'), h('pre', { class: 'said json', tabindex: '0', 'aria-label': 'arguments' }, given),
     h('h3', {}, 'result'), body,
     call.diagnostic && h('p', {}, button(`Go to ${call.diagnostic.file}:${call.diagnostic.line}`, () => goToFinding(call.diagnostic, call.plugin), 'small')),
-    call.logs?.length > 0 && [h('h3', {}, 'log'), logLines(call.logs)],
-    call.progress?.length > 0 && h('details', {}, h('summary', {}, 'progress'), h('ol', { class: 'log plain' }, call.progress.map((one) => h('li', {}, one.text ?? `${one.done} of ${one.total}`)))));
+    call.logs?.length > 0 && [h('h3', {}, 'log'), logLines(call.logs), call.logs_left_out > 0 && h('p', { class: 'soft' }, `${call.logs_left_out} more were left out.`)],
+    call.progress?.length > 0 && h('details', {}, h('summary', {}, 'progress'), h('ol', { class: 'log plain' }, call.progress.map((one) => h('li', {}, h('span', { class: 'soft' }, `${took(one.at_ms ?? 0)} `), one.status ?? (one.total > 0 ? `${one.done} of ${one.total}` : String(one.done)))))));
   showResult(body, { result: { ...call, diagnostic: undefined } });
 }
 

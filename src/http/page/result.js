@@ -16,7 +16,7 @@ export async function show(place, { result, then, diff, logs, said }) {
   const name = `r${++count}`;
   const model = modelHalf(result);
   const person = personHalf(result);
-  const tabs = [['you', 'you see', person], ['model', `the model sees · ${many(result.tokens ?? 0, 'token')}`, model]];
+  const tabs = [['you', 'you see', person], ['model', result.tokens === undefined ? 'the model sees' : `the model sees · ${many(result.tokens, 'token')}`, model]];
   const panels = tabs.map(([key, words, content]) => h('section', { class: 'half', role: 'tabpanel', id: `${name}-${key}`, 'aria-labelledby': `${name}-tab-${key}`, data: { half: key } }, h('h4', { 'aria-hidden': 'true' }, words), content));
   const heads = tabs.map(([key, words]) => button(words, () => choose(key), null, { role: 'tab', id: `${name}-tab-${key}`, 'aria-controls': `${name}-${key}`, data: { half: key } }));
   const choose = (key, focus) => {
@@ -143,6 +143,6 @@ function modelHalf(result) {
       h('button', { type: 'button', class: 'tile', onclick: () => open('lightbox', seen.map((one, at) => ({ src: imageOf(one.id, '?view=model'), title: `Picture ${at + 1}, as the model sees it` })), index) },
         h('img', { src: imageOf(image.id, '?view=model'), alt: `Picture ${index + 1}, as the model sees it`, loading: 'lazy', width: image.width || null, height: image.height || null }))))),
     result.structured !== undefined && result.structured !== null && [h('h3', {}, 'structured'), h('pre', { class: 'said json', tabindex: '0' }, JSON.stringify(result.structured, null, 2))],
-    h('p', { class: 'soft' }, [many(result.tokens ?? 0, 'token'), size(new TextEncoder().encode(result.text).length), result.memory ? `${size(result.memory)} of memory` : null].filter(Boolean).join(' · ')),
+    h('p', { class: 'soft' }, [result.tokens === undefined ? null : many(result.tokens, 'token'), size(new TextEncoder().encode(result.text).length), result.memory ? `${size(result.memory)} of memory` : null].filter(Boolean).join(' · ')),
   ];
 }

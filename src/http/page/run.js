@@ -1,7 +1,7 @@
 // The right column: a tool's form, Run with its progress and Cancel, the result's place, and the recent calls.
 // How a result looks is result.js.
 
-import { store, on, get, post, del, stream, at, query, pluginOf, toolsOf, randomId } from './api.js';
+import { store, on, get, del, stream, at, query, pluginOf, toolsOf, randomId } from './api.js';
 import { h, $, announce, button, calm, capital, empty, failed, fill, pref, sync, took, toggle, trouble, when } from './dom.js';
 import { formOf } from './form.js';
 import { act, isDirty } from './workshop.js';
@@ -117,12 +117,13 @@ async function follow(tool, ask, then) {
   const bar = setTimeout(() => drawProgress(mine), SOON);
   try {
     const answer = await ask((name, data) => {
+      if (name === 'started') mine.call = data.call;
       if (name === 'progress') progressed(mine, data);
       if (name === 'log') mine.logs.push(data);
     }, call, mine.abort.signal);
     const shown = then ? then(answer) : { result: answer };
     shown.logs = mine.logs;
-    if (!answer.ok) shown.said = [mine.said, mine.count].filter(Boolean).join(', ');
+    if (!shown.result.ok) shown.said = [mine.said, mine.count].filter(Boolean).join(', ');
     last.set(tool, shown);
   } catch (error) {
     const cancelled = error.name === 'AbortError';
@@ -241,7 +242,7 @@ on('host:plugin_live', async (event) => {
   const call = $('recent')?.calls?.find((one) => one.tool === store.tool);
   if (!call) return;
   const tool = store.tool;
-  await follow(tool, () => post(at('journal', call.id, 'replay'), {}), (answer) => ({ result: answer.now, then: answer.then, diff: answer.diff }));
+  await follow(tool, (hear, _, signal) => stream(at('journal', call.id, 'replay'), {}, hear, signal), (answer) => ({ result: answer.now, then: answer.then, diff: answer.diff }));
 });
 
 on('selected', () => { if (column) draw(); });
