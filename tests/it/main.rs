@@ -9,6 +9,7 @@ mod api_install;
 mod api_journal;
 mod api_plugins;
 mod api_source;
+mod browser;
 mod cli;
 mod command;
 mod contain;
@@ -48,6 +49,7 @@ mod signed;
 mod stock;
 mod trial;
 mod web;
+mod workshop;
 mod world;
 
 #[global_allocator]

@@ -142,7 +142,8 @@ pub struct Running {
     errors: mpsc::Receiver<String>,
 }
 
-fn lines(from: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
+/// The lines of a stream, as they come.
+pub fn lines(from: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
     let (tx, rx) = mpsc::channel();
     // Read to the end, for a full pipe would hold the program.
     std::thread::spawn(move || {

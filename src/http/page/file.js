@@ -108,7 +108,8 @@ async function conflict(file, current) {
   }
   clearPressing();
   tell('file');
-  if (choice.take === 'mine') await save();
+  // This may be part of a save, and another one would wait for that.
+  if (choice.take === 'mine') await write(current.version);
 }
 
 function press(text, ...buttons) {
