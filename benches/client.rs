@@ -6,7 +6,8 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const TOKEN: &str = "a-token-for-measuring-only";
+/// What every request to a host shows.
+pub const TOKEN: &str = "a-token-for-measuring-only";
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
@@ -38,22 +39,7 @@ impl Server {
 
     /// Starts a server that prints a line with `127.0.0.1:PORT` in it, connects and introduces the client.
     pub fn on_socket(command: &mut Command) -> Server {
-        let command =
-            command.env("LAPIDARY_TOKEN", TOKEN).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().expect("the server starts");
-        let mut output = BufReader::new(child.stdout.take().expect("it has an output"));
-        let mut line = String::new();
-        let port = loop {
-            line.clear();
-            assert!(output.read_line(&mut line).expect("the output is readable") > 0, "the server names no address");
-            let after = line
-                .split("127.0.0.1:")
-                .nth(1)
-                .map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
-            if let Some(port) = after.and_then(|digits| digits.parse::<u16>().ok()) {
-                break port;
-            }
-        };
+        let (child, port, output) = listening(command);
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
         stream.set_nodelay(true).expect("a socket takes options");
         let stream = BufReader::with_capacity(1 << 16, stream);
@@ -111,12 +97,7 @@ impl Server {
 
     /// CPU time of all its threads so far.
     pub fn cpu(&self) -> Duration {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the server runs");
-        let spent = |task: std::fs::DirEntry| {
-            let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
-            text.split_whitespace().next()?.parse::<u64>().ok()
-        };
-        Duration::from_nanos(tasks.flatten().filter_map(spent).sum())
+        cpu_of(&self.child)
     }
 
     /// Memory in RAM, in KiB.
@@ -125,6 +106,38 @@ impl Server {
         let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).expect("Linux tells it");
         line.trim().trim_end_matches(" kB").parse().expect("a number")
     }
+}
+
+/// Starts a server that prints a line with `127.0.0.1:PORT` in it; gives its port, and its output to be kept open. Whoever starts
+/// it ends it.
+#[expect(clippy::zombie_processes, reason = "it is handed on, and waited for there")]
+pub fn listening(command: &mut Command) -> (Child, u16, BufReader<ChildStdout>) {
+    let command =
+        command.env("LAPIDARY_TOKEN", TOKEN).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the server starts");
+    let mut output = BufReader::new(child.stdout.take().expect("it has an output"));
+    let mut line = String::new();
+    loop {
+        line.clear();
+        assert!(output.read_line(&mut line).expect("the output is readable") > 0, "the server names no address");
+        let after = line
+            .split("127.0.0.1:")
+            .nth(1)
+            .map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
+        if let Some(port) = after.and_then(|digits| digits.parse::<u16>().ok()) {
+            return (child, port, output);
+        }
+    }
+}
+
+/// CPU time of all threads of a child so far.
+pub fn cpu_of(child: &Child) -> Duration {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).expect("the server runs");
+    let spent = |task: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    Duration::from_nanos(tasks.flatten().filter_map(spent).sum())
 }
 
 impl Drop for Server {

@@ -5,6 +5,7 @@
     reason = "an editor's save is what is measured, and a clock that no test may read"
 )]
 
+mod api;
 mod client;
 mod dispatch;
 mod html;
@@ -24,15 +25,16 @@ mod start;
 static ALLOCATOR: measure::Allocator = measure::Allocator;
 
 fn main() {
-    if peer::is_asked() || kit::is_asked() {
+    if peer::is_asked() || api::is_asked() || kit::is_asked() {
         return;
     }
-    let benches: [(&str, fn()); 8] = [
+    let benches: [(&str, fn()); 9] = [
         ("dispatch", dispatch::run),
         ("load", load::run),
         ("live", live::run),
         ("start", start::run),
         ("mcp", mcp::run),
+        ("api", api::run),
         ("net", net::run),
         ("image", image::run),
         ("html", html::run),
