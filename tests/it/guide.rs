@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A fenced block of a page.
-struct Block {
-    line: usize,
-    language: String,
+pub struct Block {
+    pub line: usize,
+    pub language: String,
     /// What stands behind the language: `file=..`, `broken`, `run`.
-    words: Vec<String>,
-    text: String,
+    pub words: Vec<String>,
+    pub text: String,
 }
 
 impl Block {
-    fn file(&self) -> Option<&str> {
+    pub fn file(&self) -> Option<&str> {
         self.words.iter().find_map(|word| word.strip_prefix("file="))
     }
 
@@ -23,7 +23,7 @@ impl Block {
     }
 }
 
-fn blocks(page: &str) -> Vec<Block> {
+pub fn blocks(page: &str) -> Vec<Block> {
     let mut out: Vec<Block> = Vec::new();
     let mut open = false;
     for (number, line) in page.lines().enumerate() {
@@ -65,7 +65,7 @@ fn split(line: &str) -> Vec<String> {
 }
 
 /// Whether `text` is what was announced, where `…` stands for anything.
-fn fits(expected: &str, text: &str) -> bool {
+pub fn fits(expected: &str, text: &str) -> bool {
     let parts: Vec<&str> = expected.split('…').collect();
     let [first, rest @ ..] = parts.as_slice() else { return false };
     let Some(mut left) = text.strip_prefix(first) else { return false };

@@ -5,6 +5,7 @@ mod api;
 mod api_client;
 mod api_document;
 mod api_events;
+mod api_guide;
 mod api_install;
 mod api_journal;
 mod api_plugins;
