@@ -28,7 +28,7 @@ function build(element) {
     detail: h('div', { class: 'detail scroll', id: 'journal-call' }),
   };
   place.columns = h('div', { class: 'two' },
-    h('div', { class: 'col' }, h('div', { class: 'head' }, h('h1', { class: 'sr' }, 'Journal'), h('label', { class: 'sr', for: 'journal-tool' }, 'Tool'), place.tool,
+    h('div', { class: 'col' }, h('div', { class: 'head' }, h('h2', { class: 'sr' }, 'Journal'), h('label', { class: 'sr', for: 'journal-tool' }, 'Tool'), place.tool,
       toggle('failed only', wanted.failed, (checked) => { wanted.failed = checked; fetchCalls(); }, { id: 'journal-failed' })),
     h('div', { class: 'scroll' }, place.list, place.more)),
     h('div', { class: 'col sheet-col' }, place.detail));

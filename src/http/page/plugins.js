@@ -22,7 +22,7 @@ export async function show(element, [name]) {
 function build(element) {
   place = { list: h('nav', { class: 'scroll list', 'aria-label': 'What to set' }), detail: h('div', { class: 'detail scroll', id: 'settings-detail' }) };
   place.columns = h('div', { class: 'two' },
-    h('div', { class: 'col list' }, h('div', { class: 'head' }, h('h1', { class: 'sr' }, 'Plugins and settings'),
+    h('div', { class: 'col list' }, h('div', { class: 'head' }, h('h2', { class: 'sr' }, 'Plugins and settings'),
       h('input', { type: 'search', id: 'settings-filter', 'aria-label': 'Filter', placeholder: 'filter…', autocomplete: 'off', oninput: (event) => { sought = event.target.value.trim().toLowerCase(); drawList(); } }),
       button('Install…', () => open('install'), 'small')), place.list),
     h('div', { class: 'col sheet-col' }, place.detail));

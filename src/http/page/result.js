@@ -17,7 +17,7 @@ export async function show(place, { result, then, diff, logs, said }) {
   const model = modelHalf(result);
   const person = personHalf(result);
   const tabs = [['you', 'you see', person], ['model', result.tokens === undefined ? 'the model sees' : `the model sees · ${many(result.tokens, 'token')}`, model]];
-  const panels = tabs.map(([key, words, content]) => h('section', { class: 'half', role: 'tabpanel', id: `${name}-${key}`, 'aria-labelledby': `${name}-tab-${key}`, data: { half: key } }, h('h4', { 'aria-hidden': 'true' }, words), content));
+  const panels = tabs.map(([key, words, content]) => h('div', { class: 'half', role: 'tabpanel', id: `${name}-${key}`, 'aria-labelledby': `${name}-tab-${key}`, data: { half: key } }, h('h4', { 'aria-hidden': 'true' }, words), content));
   const heads = tabs.map(([key, words]) => button(words, () => choose(key), null, { role: 'tab', id: `${name}-tab-${key}`, 'aria-controls': `${name}-${key}`, data: { half: key } }));
   const choose = (key, focus) => {
     half = key;

@@ -18,7 +18,7 @@ export function show(place, { error, byLink, begin }) {
     }
   };
   fill(place, h('div', { class: 'sign' },
-    h('h1', {}, 'Sign in to Lapidary'),
+    h('h2', {}, 'Sign in to Lapidary'),
     trouble,
     byPassword && h('form', { onsubmit: enter }, h('label', { for: 'password' }, 'Password'), h('div', { class: 'row-head' }, password, h('button', { type: 'submit', class: 'primary' }, 'Sign in'))),
     h('p', {}, byPassword ? 'Or use a link: ' : 'Open the link that stands in the terminal where Lapidary was started. Each link works once; ', 'this prints a fresh one:'),
