@@ -2,6 +2,7 @@
 
 mod journal;
 
+#[cfg(feature = "cli")]
 pub(crate) use journal::arguments_of;
 pub use journal::{Again, Change, Replay};
 
