@@ -4,5 +4,6 @@ pub mod clock;
 pub mod error;
 pub mod event;
 pub mod file;
+pub mod in_flight;
 pub mod json;
 pub mod paths;

@@ -132,7 +132,7 @@ impl Direct {
         let outcome = tokio::select! {
             biased;
             outcome = &mut call => outcome,
-            () = door.calls.told_to_stop() => {
+            () = door.told_to_stop() => {
                 handle.cancel();
                 call.await
             }

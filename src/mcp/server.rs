@@ -126,7 +126,7 @@ impl Session {
                     stopped = true;
                     stop.0.cancel();
                 }
-                () = self.door.calls.told_to_stop(), if !stopped => {
+                () = self.door.told_to_stop(), if !stopped => {
                     stopped = true;
                     stop.0.cancel();
                 }

@@ -1,10 +1,11 @@
 //! MCP over standard input and output: lines in, lines out, until the input ends. Nothing but protocol is ever written there.
 
-use super::door::{Door, GRACE, Options};
+use super::door::{Door, Options};
 use super::server::Session;
 use super::wire::{self, Read};
 use crate::app::Host;
 use crate::base::error::{Error, Result};
+use crate::base::in_flight::GRACE;
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, ServerJsonRpcMessage, ServerResult};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;

@@ -1,10 +1,11 @@
 //! MCP over streamable HTTP: one request in, one response or event stream out. Sockets, tokens and addresses are not its affair.
 
 use super::direct::{self, Direct};
-use super::door::{Door, GRACE, Options};
+use super::door::{Door, Options};
 use super::server::Session;
 use super::wire::{self, Read};
 use crate::app::Host;
+use crate::base::in_flight::GRACE;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::combinators::BoxBody;

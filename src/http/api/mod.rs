@@ -21,6 +21,7 @@ mod toolsets;
 
 use crate::app::Host;
 use crate::base::error::{Error, Kind};
+use crate::base::in_flight::{Flights, GRACE, InFlight};
 use crate::http::keys::Keys;
 use answer::Refusal;
 use axum::Router;
@@ -28,15 +29,10 @@ use axum::http::Method;
 use axum::response::{IntoResponse, Response};
 use events::Events;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 use table::{Audience, Op};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
+use tokio::time::Instant;
 
-/// How long calls in flight may go on once the API closes.
-const GRACE: Duration = Duration::from_secs(10);
-/// How long a call that was told to stop may take to do so.
-const STOPPING: Duration = Duration::from_secs(2);
 /// The word of this door.
 pub(super) const DOOR: &str = "http";
 
@@ -48,8 +44,7 @@ pub(super) struct Api {
     events: Arc<Events>,
     reference: docs::Reference,
     document: openapi::Document,
-    running: AtomicUsize,
-    ended: Notify,
+    flights: Flights,
     closing: watch::Sender<bool>,
 }
 
@@ -62,8 +57,7 @@ impl Api {
             events: Events::new(),
             reference: docs::Reference::default(),
             document: openapi::Document::default(),
-            running: AtomicUsize::new(0),
-            ended: Notify::new(),
+            flights: Flights::default(),
             closing: watch::Sender::new(false),
         })
     }
@@ -71,13 +65,13 @@ impl Api {
     /// Ends the streams of events at once. Calls in flight finish within a while, and are cancelled after it.
     pub(super) async fn close(&self) {
         self.closing.send_replace(true);
-        if tokio::time::timeout(GRACE, self.idle()).await.is_err() {
-            let dispatcher = self.host.dispatcher();
+        let dispatcher = self.host.dispatcher();
+        let stop = || {
             for call in dispatcher.running().into_iter().filter(|call| call.door == DOOR) {
                 dispatcher.cancel(&call.call);
             }
-            let _ = tokio::time::timeout(STOPPING, self.idle()).await;
-        }
+        };
+        self.flights.drain(Instant::now() + GRACE, stop).await;
     }
 
     /// Resolves once the API closes.
@@ -86,31 +80,8 @@ impl Api {
     }
 
     /// Counts a call in flight until the guard is dropped.
-    fn enter(self: &Arc<Self>) -> InFlight {
-        self.running.fetch_add(1, Ordering::AcqRel);
-        InFlight(self.clone())
-    }
-
-    async fn idle(&self) {
-        loop {
-            let ended = self.ended.notified();
-            tokio::pin!(ended);
-            ended.as_mut().enable();
-            if self.running.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            ended.await;
-        }
-    }
-}
-
-struct InFlight(Arc<Api>);
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        if self.0.running.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.ended.notify_waiters();
-        }
+    fn enter(&self) -> InFlight {
+        self.flights.enter()
     }
 }
 
