@@ -136,6 +136,14 @@ pub fn parse_untrusted(text: &str) -> Result<Value, ParseError> {
     Parser::new(text, Keys::Unique).document()
 }
 
+/// As [`parse_untrusted`], for bytes that should be UTF-8.
+///
+/// # Errors
+/// As [`parse_untrusted`], and for bytes that are not UTF-8.
+pub fn parse_untrusted_bytes(bytes: &[u8]) -> Result<Value, ParseError> {
+    parse_untrusted(utf8(bytes)?)
+}
+
 fn utf8(bytes: &[u8]) -> Result<&str, ParseError> {
     std::str::from_utf8(bytes).map_err(|e| {
         let good = String::from_utf8_lossy(&bytes[..e.valid_up_to()]).into_owned();

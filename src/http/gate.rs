@@ -7,7 +7,7 @@ use super::forward::{self, Client, Connection};
 use super::headers;
 use super::keys::{Keys, Known};
 use super::limit;
-use super::reply::{self, body, failure, read_within};
+use super::reply::{Refusal, read_within};
 use super::route::Shared;
 use crate::base::error::Error;
 use axum::Extension;
@@ -37,13 +37,13 @@ pub(super) async fn visitor(
     let connection = connection.map_or(Connection::HERE, |connection| connection.0);
     let mut response = match admit(&shared, &connection, &mut request) {
         Ok(()) => next.run(request).await,
-        Err(refused) => refused,
+        Err(refused) => refused.into_response(),
     };
     headers::secure(response.headers_mut());
     response
 }
 
-fn admit(shared: &Arc<Shared>, connection: &Connection, request: &mut Request) -> Result<(), Response> {
+fn admit(shared: &Arc<Shared>, connection: &Connection, request: &mut Request) -> Result<(), Refusal> {
     let headers = request.headers();
     let mut client = forward::client(connection, headers, &shared.trusted);
     let host = text(headers, header::HOST);
@@ -58,7 +58,7 @@ fn admit(shared: &Arc<Shared>, connection: &Connection, request: &mut Request) -
         return Err(stranger(StatusCode::FORBIDDEN));
     }
     let known = shared.keys.who(headers, &client);
-    limits(shared, &known, &client).map_err(|ms| failure(&limit::later("too many requests", ms)))?;
+    limits(shared, &known, &client).map_err(|ms| limit::later("too many requests", ms))?;
     let extensions = request.extensions_mut();
     extensions.insert(client);
     if let Known::Caller(caller) = known {
@@ -68,10 +68,10 @@ fn admit(shared: &Arc<Shared>, connection: &Connection, request: &mut Request) -
     Ok(())
 }
 
-fn stranger(status: StatusCode) -> Response {
+fn stranger(status: StatusCode) -> Refusal {
     let error = Error::denied("this server does not answer to that name or to pages of that origin")
         .hint("name it under `hosts` or `origins` of [server] in user/lapidary.toml");
-    (status, body(&error)).into_response()
+    Refusal::from(error).status(status)
 }
 
 /// Whether somebody asks too often, and how long to wait then.
@@ -119,13 +119,13 @@ pub(super) async fn holder(
 ) -> Response {
     let Some(Extension(caller)) = caller else { return unknown() };
     if let Err(refused) = may_use(&caller, request.method(), request.headers()) {
-        return refused;
+        return refused.into_response();
     }
     if !request.body().is_end_stream() {
         let (parts, sent) = request.into_parts();
         request = match read_within(sent, limit::body(parts.uri.path())).await {
             Ok(sent) => Request::from_parts(parts, Body::from(sent)),
-            Err(refused) => return refused,
+            Err(refused) => return refused.into_response(),
         };
     }
     let response = next.run(request).await;
@@ -142,22 +142,19 @@ fn while_known(keys: Arc<Keys>, caller: Caller, body: Body) -> Body {
 }
 
 /// Whether a caller may make this request, or what it is told instead.
-pub(super) fn may_use(caller: &Caller, method: &Method, headers: &HeaderMap) -> Result<(), Response> {
+pub(super) fn may_use(caller: &Caller, method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     let Some(live) = caller.session() else { return Ok(()) };
     let proof = || text(headers, PROOF).is_some_and(|given| live.is_csrf(given));
     match access::session(method, fetch_site(headers), proof) {
         Ok(()) => Ok(()),
-        Err(Lacks::OwnPage) => Err(failure(
-            &Error::denied("a page of another site may not use this session")
-                .hint("open the address itself, or send a token"),
-        )),
+        Err(Lacks::OwnPage) => Err(Error::denied("a page of another site may not use this session")
+            .hint("open the address itself, or send a token")
+            .into()),
         Err(Lacks::Proof) => {
             let error = Error::denied("a write of a page needs the session's token")
                 .hint("send what GET /api/session gives as `csrf` in the header X-CSRF-Token");
             // A page can tell it by this, and ask for the token again: another tab may have signed in anew.
-            let mut value = reply::value(&error);
-            value["needs"] = "csrf".into();
-            Err((StatusCode::FORBIDDEN, axum::Json(value)).into_response())
+            Err(Refusal::from(error).with("needs", "csrf".into()))
         }
     }
 }
@@ -172,7 +169,8 @@ fn unknown() -> Response {
         "send `Authorization: Bearer ..` with the token of user/webui/token or of `lapidary tokens add`; \
          a person signs in with the link of `lapidary sign-in`",
     );
-    (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer realm=\"lapidary\"")], body(&error)).into_response()
+    let refused = Refusal::from(error).status(StatusCode::UNAUTHORIZED);
+    ([(header::WWW_AUTHENTICATE, "Bearer realm=\"lapidary\"")], refused).into_response()
 }
 
 /// Lets in programs only: what speaks MCP has a token, and a person's session is for the page.

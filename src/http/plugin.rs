@@ -66,7 +66,7 @@ pub(super) async fn serve(
     }
     let data = match read_body(body).await {
         Ok(data) => data,
-        Err(refused) => return refused,
+        Err(refused) => return refused.into_response(),
     };
     let query = parts.uri.query().unwrap_or_default();
     let waiting = Waiting(Arc::default());

@@ -65,7 +65,7 @@ pub(super) fn router<E: Endpoint>(shared: Arc<Shared>, mcp: E) -> Router {
             let (parts, body) = request.into_parts();
             match read_body(body).await {
                 Ok(body) => mcp.handle(http::Request::from_parts(parts, body)).await.map(Body::new),
-                Err(refused) => refused,
+                Err(refused) => refused.into_response(),
             }
         }
     });

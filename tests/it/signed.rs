@@ -80,10 +80,13 @@ fn what_signs_in_is_one_thing_and_well_formed() {
         ("{}", "one of them"),
         (r#"{"code": "a", "password": "b"}"#, "one of them"),
         (r#"{"cod": "a"}"#, "unknown field `cod`, expected `code` or `password`"),
-        (r#"{"code": 5}"#, "not the object"),
-        ("\"s3cret\"", "not the object"),
-        ("{oops", "not the object"),
-        ("", "not the object"),
+        (r#"{"code": 5}"#, "does not fit at `code`"),
+        (r#"{"password": ["s3cret"]}"#, "does not fit at `password`"),
+        (r#"{"code": "s3cret", "code": "s3cret"}"#, "not valid JSON"),
+        ("\"s3cret\"", "no JSON object"),
+        ("{oops", "not valid JSON"),
+        ("{\"code\": \"s3cret", "not valid JSON"),
+        ("", "one of them"),
     ];
     for (body, part) in rows {
         server.clock.advance(60_000);

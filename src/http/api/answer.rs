@@ -4,8 +4,8 @@ use super::Api;
 use crate::app::Host;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::json;
+pub(super) use crate::http::reply::Refusal;
 use crate::http::{gate, reply};
-use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -14,60 +14,11 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
-
-/// A failure, and what else its body says.
-pub(super) struct Refusal {
-    error: Error,
-    more: Map<String, Value>,
-}
 
 /// What a handler gives.
 pub(super) type Answer<T> = std::result::Result<T, Refusal>;
-
-impl Refusal {
-    /// The body of the answer.
-    pub(super) fn body(&self) -> Value {
-        let mut body = json!({ "ok": false, "error": failure(&self.error) });
-        if let Value::Object(map) = &mut body {
-            map.extend(self.more.clone());
-        }
-        body
-    }
-
-    /// Adds a field to the body.
-    pub(super) fn with(mut self, key: &str, value: Value) -> Refusal {
-        self.more.insert(key.to_owned(), value);
-        self
-    }
-}
-
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Refusal {
-        Refusal { error, more: Map::new() }
-    }
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let mut response = (reply::status(self.error.kind()), Json(self.body())).into_response();
-        reply::wait(&self.error, response.headers_mut());
-        response
-    }
-}
-
-/// The body of a failure: what happened, and what to do next.
-fn failure(error: &Error) -> Value {
-    let mut value = json!({ "code": error.code(), "message": error.message(), "hint": error.hint_text() });
-    if let Some(action) = error.user_action() {
-        value["user_action"] = action.into();
-    }
-    if let Some(ms) = error.retry_after_ms() {
-        value["retry_after_ms"] = ms.into();
-    }
-    value
-}
 
 /// Runs what may wait for a disk, a build or a database elsewhere than on a runtime thread. Places in a failure are told
 /// from the root on.
@@ -122,11 +73,21 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Asked<T
 pub(super) struct Sent<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Sent<T> {
-    type Rejection = Response;
+    type Rejection = Refusal;
 
-    async fn from_request(request: Request, _: &S) -> std::result::Result<Self, Response> {
-        let body = reply::read_body(request.into_body()).await?;
-        read(&body).map(Sent).map_err(|e| Refusal::from(e).into_response())
+    async fn from_request(request: Request, _: &S) -> Answer<Self> {
+        Ok(Sent(read(&reply::read_body(request.into_body()).await?)?))
+    }
+}
+
+/// As [`Sent`], for a body that holds a secret: see [`read_secret`].
+pub(super) struct SecretSent<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for SecretSent<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _: &S) -> Answer<Self> {
+        Ok(SecretSent(read_secret(&reply::read_body(request.into_body()).await?)?))
     }
 }
 
@@ -135,7 +96,22 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Sent<T> {
 /// # Errors
 /// `invalid_arguments` with the place: no JSON, a key twice, a number beyond 64 bits, a field that is not known or does not fit.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
-    let value = if body.iter().all(u8::is_ascii_whitespace) { Value::Object(Map::new()) } else { parse(body)? };
+    fitted(object(body).map_err(|e| Error::from(e).context("the body"))?, |told| Some(told))
+}
+
+/// As [`read`], for a body that holds a secret: the failure names the place and quotes nothing that was sent.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn read_secret<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
+    let value = object(body).map_err(|e| Error::invalid(format!("the body is not valid JSON at {}", e.position())))?;
+    let names_fields = ["unknown field", "missing field", "duplicate field"];
+    fitted(value, |told| names_fields.iter().any(|start| told.starts_with(start)).then_some(told))
+        .map_err(|e| e.hint("/api/openapi.json says what goes in"))
+}
+
+/// A value as one of this type; `shown` says what of the reason may be told.
+fn fitted<T: DeserializeOwned>(value: Value, shown: impl Fn(String) -> Option<String>) -> Result<T> {
     // A list would do as an object whose fields are in order, and says nothing about what it means.
     if !value.is_object() {
         return Err(Error::invalid("the body is no JSON object"));
@@ -143,8 +119,17 @@ pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     serde_path_to_error::deserialize(value).map_err(|e| {
         let path = e.path().to_string();
         let place = if path == "." { String::new() } else { format!(" at `{path}`") };
-        Error::invalid(format!("the body does not fit{place}: {}", lowered(&e.into_inner().to_string())))
+        let told = shown(e.into_inner().to_string()).map(|told| format!(": {}", lowered(&told)));
+        Error::invalid(format!("the body does not fit{place}{}", told.unwrap_or_default()))
     })
+}
+
+/// A JSON text; nothing at all is the empty object.
+fn object(body: &[u8]) -> Result<Value, json::ParseError> {
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Value::Object(Map::new()));
+    }
+    json::parse_untrusted_bytes(body)
 }
 
 /// A JSON text.
@@ -152,9 +137,7 @@ pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
 /// # Errors
 /// `invalid_arguments` with the place.
 pub(super) fn parse(body: &[u8]) -> Result<Value> {
-    let text = std::str::from_utf8(body)
-        .map_err(|e| Error::invalid(format!("the body is not UTF-8 text: byte {}", e.valid_up_to())))?;
-    json::parse_untrusted(text).map_err(|e| Error::from(e).context("the body"))
+    json::parse_untrusted_bytes(body).map_err(|e| Error::from(e).context("the body"))
 }
 
 fn lowered(text: &str) -> String {
@@ -233,6 +216,25 @@ mod tests {
             assert!(e.to_string().contains(told), "{text}: {e}");
         }
         assert!(read::<Body>(b"\xff").unwrap_err().message().contains("UTF-8"));
+    }
+
+    #[test]
+    fn what_does_not_fit_of_a_secret_is_named_and_never_quoted() {
+        for (text, told) in [
+            (r#"{"name": 77123}"#, "the body does not fit at `name`"),
+            (r#"{"name": "a", "count": "s3cret"}"#, "the body does not fit at `count`"),
+            (r#"{"name": "a", "nmae": "s3cret"}"#, "unknown field `nmae`, expected `name` or `count`"),
+            (r#"{"count": 1}"#, "missing field `name`"),
+            ("\"s3cret\"", "no JSON object"),
+            (r#"{"name": "s3cret"#, "not valid JSON at line 1"),
+            (r#"{"name": s3cret}"#, "not valid JSON at line 1"),
+        ] {
+            let e = read_secret::<Body>(text.as_bytes()).unwrap_err();
+            let said = e.to_string();
+            assert!(e.kind() == Kind::InvalidArguments && said.contains(told), "{text}: {e}");
+            assert!(!said.contains("s3cret") && !said.contains("77123"), "{e}");
+        }
+        assert_eq!(read_secret::<Body>(br#"{"name": "a"}"#).unwrap().name, "a");
     }
 
     #[test]

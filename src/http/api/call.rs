@@ -110,7 +110,7 @@ async fn call(State(api): State<Arc<Api>>, Extension(caller): Extension<Caller>,
     let (parts, body) = request.into_parts();
     let body = match read_body(body).await {
         Ok(body) => body,
-        Err(refused) => return refused,
+        Err(refused) => return refused.into_response(),
     };
     match Wanted::of(&body) {
         Ok(wanted) => made(&api, &parts.headers, wanted, caller.who().in_chat(CHAT)).await,

@@ -1,7 +1,7 @@
 //! Plugins that come and go: installed from a file, copied, given away as a file, removed and listed while they can come back.
 
 use super::Api;
-use super::answer::{Answer, Asked, At, Refusal, Sent, blocking};
+use super::answer::{Answer, Asked, At, Sent, blocking};
 use super::table::{Content, Op, delete, get, post, schema_of};
 use crate::http::plugin::disposition;
 use crate::http::reply::read_within;
@@ -55,20 +55,18 @@ struct InstallAsked {
     look: bool,
 }
 
-async fn install(State(api): State<Arc<Api>>, Asked(asked): Asked<InstallAsked>, body: Body) -> Response {
-    match read_within(body, MAX_PACKED).await {
-        Ok(bytes) => installed(&api, asked, bytes.into()).await.unwrap_or_else(Refusal::into_response),
-        Err(refused) => refused,
-    }
-}
-
-async fn installed(api: &Arc<Api>, asked: InstallAsked, bytes: Vec<u8>) -> Answer<Response> {
+async fn install(
+    State(api): State<Arc<Api>>,
+    Asked(asked): Asked<InstallAsked>,
+    body: Body,
+) -> Answer<Response> {
+    let bytes = Vec::from(read_within(body, MAX_PACKED).await?);
     if asked.look {
         let arrival: Arrival =
-            blocking(api, move |host| host.plugins().look_at(&Package::of_bytes(&asked.file, bytes)?)).await?;
+            blocking(&api, move |host| host.plugins().look_at(&Package::of_bytes(&asked.file, bytes)?)).await?;
         return Ok(Json(arrival).into_response());
     }
-    let status = blocking(api, move |host| {
+    let status = blocking(&api, move |host| {
         let package = Package::of_bytes(&asked.file, bytes)?;
         let existing = if asked.force { Existing::Replace } else { Existing::Keep };
         host.plugins().install(&package, &Source { from: asked.file, method: "upload" }, existing)

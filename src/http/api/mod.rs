@@ -25,8 +25,7 @@ use crate::base::in_flight::{Flights, GRACE, InFlight};
 use crate::http::keys::Keys;
 use answer::Refusal;
 use axum::Router;
-use axum::http::Method;
-use axum::response::{IntoResponse, Response};
+use axum::http::{Method, StatusCode};
 use events::Events;
 use std::sync::Arc;
 use table::{Audience, Op};
@@ -126,10 +125,8 @@ fn routes<S: Clone + Send + Sync + 'static>(api: &Arc<Api>, audience: Audience) 
     router.method_not_allowed_fallback(other_methods).with_state(api.clone())
 }
 
-async fn other_methods(method: Method) -> Response {
+async fn other_methods(method: Method) -> Refusal {
     let error = Error::new(Kind::InvalidArguments, format!("this address does not take {method}"))
         .hint("the header `Allow` lists what it takes");
-    let mut response = Refusal::from(error).into_response();
-    *response.status_mut() = axum::http::StatusCode::METHOD_NOT_ALLOWED;
-    response
+    Refusal::from(error).status(StatusCode::METHOD_NOT_ALLOWED)
 }

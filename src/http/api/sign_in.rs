@@ -2,25 +2,24 @@
 //! decided in the files of each.
 
 use super::Api;
+use super::answer::{Answer, At, Refusal, SecretSent, Sent, blocking, read_secret};
 use super::table::{Content, Op, delete, get, post, put, schema_of};
-use crate::base::error::{Error, Result};
+use crate::base::error::Error;
 use crate::http::access;
 use crate::http::caller::{By, Caller, Live};
 use crate::http::forward::Client;
 use crate::http::gate::{fetch_site, may_use};
 use crate::http::keys::Keys;
 use crate::http::limit;
-use crate::http::reply::{self, failure, read_within};
+use crate::http::reply::read_within;
 use crate::http::session::How;
 use crate::http::tokens::Token;
 use crate::service::time;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use bytes::Bytes;
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -93,7 +92,7 @@ struct NewPassword {
 }
 
 /// Takes the password away.
-#[derive(Default, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NoPassword {
     /// As for setting one.
@@ -136,48 +135,18 @@ struct Added {
     token: String,
 }
 
-type Answer = Result<Response, Response>;
-
-/// An answer from either side.
-fn flat(answer: Answer) -> Response {
-    answer.unwrap_or_else(|refused| refused)
-}
-
-fn refused(e: Error) -> Response {
-    failure(&e)
-}
-
-/// Runs what waits for the disk where waiting does no harm.
-async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| Error::internal("a task of the server failed"))?
-}
-
-/// Reads a small body.
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(|e| {
-        let text = e.to_string();
-        // What else the parser says quotes values.
-        let named = ["unknown field", "missing field", "duplicate field"].iter().any(|start| text.starts_with(start));
-        let what = text.split(" at line").next().unwrap_or_default();
-        Error::invalid(if named { what } else { "the body is not the object that this address takes" })
-            .hint("/api/openapi.json says what goes in")
-    })
-}
-
 async fn session(
     State(api): State<Arc<Api>>,
     Extension(client): Extension<Client>,
     caller: Option<Extension<Caller>>,
     headers: HeaderMap,
-) -> Response {
+) -> Answer<Response> {
     let Some(Extension(caller)) = caller else {
         let error = Error::denied("nobody is signed in").hint("lapidary sign-in prints a link that signs in");
-        return not_signed_in(&api.keys, &error);
+        return Err(not_signed_in(&api.keys, error));
     };
-    if let Err(refused) = may_use(&caller, &Method::GET, &headers) {
-        return refused;
-    }
-    signed_in(&api.keys, &caller, &client)
+    may_use(&caller, &Method::GET, &headers)?;
+    Ok(signed_in(&api.keys, &caller, &client))
 }
 
 /// The answer to somebody who is signed in. A person's cookie is made to last as long as the session.
@@ -206,10 +175,10 @@ fn set_cookie(response: &mut Response, cookie: &str) {
     }
 }
 
-fn not_signed_in(keys: &Keys, error: &Error) -> Response {
-    let mut body = reply::value(error);
-    body["password_set"] = keys.password.is_set().into();
-    (StatusCode::UNAUTHORIZED, Json(body)).into_response()
+/// The answer to somebody who is not: with what a page needs to ask for.
+fn not_signed_in(keys: &Keys, error: Error) -> Refusal {
+    let is_set = keys.password.is_set();
+    Refusal::from(error).status(StatusCode::UNAUTHORIZED).with("password_set", is_set.into())
 }
 
 async fn sign_in(
@@ -217,48 +186,46 @@ async fn sign_in(
     Extension(client): Extension<Client>,
     caller: Option<Extension<Caller>>,
     request: Request,
-) -> Response {
-    flat(try_sign_in(&api.keys, &client, caller.map(|caller| caller.0), request).await)
-}
-
-async fn try_sign_in(keys: &Arc<Keys>, client: &Client, before: Option<Caller>, request: Request) -> Answer {
+) -> Answer<Response> {
+    let keys = &api.keys;
     let (parts, sent) = request.into_parts();
     if !access::is_own_page(fetch_site(&parts.headers)) {
-        return Err(refused(Error::denied("a page of another site may not sign in here")));
+        return Err(Error::denied("a page of another site may not sign in here").hint("open the address itself").into());
     }
     let tries = keys.sign_ins.take(limit::neighbour(client.address), keys.clock.unix_ms());
-    tries.map_err(|ms| refused(limit::later("too many tries of signing in", ms)))?;
+    tries.map_err(|ms| limit::later("too many tries of signing in", ms))?;
     let sent = read_within(sent, limit::body(parts.uri.path())).await?;
-    let (is_right, how, error) = match parse(&sent).map_err(refused)? {
+    let (is_right, how, error) = match read_secret(&sent)? {
         Credential { code: Some(code), password: None } => {
-            let keys = keys.clone();
-            let spent = off_thread(move || keys.codes.spend(&code)).await.map_err(refused)?;
+            let mine = keys.clone();
+            let spent = blocking(&api, move |_| mine.codes.spend(&code)).await?;
             let error = Error::denied("this link was used already, or is older than 15 minutes");
             (spent, How::Link, error.hint("lapidary sign-in prints another"))
         }
         Credential { code: None, password: Some(password) } => {
-            let is_right = keys.guess(password, client).await.map_err(refused)?;
+            let is_right = keys.guess(password, &client).await?;
             let error = Error::denied("this is not the password");
             (is_right, How::Password, error.hint("lapidary sign-in prints a link that signs in without one"))
         }
-        _ => return Err(refused(Error::invalid("signing in takes a `code` or a `password`, and one of them"))),
+        _ => {
+            let error = Error::invalid("signing in takes a `code` or a `password`, and one of them");
+            return Err(error.hint("lapidary sign-in prints a link whose code is behind `#sign-in=`").into());
+        }
     };
     if !is_right {
         tracing::warn!(address = %client.address, ?how, "signing in failed");
-        return Err(not_signed_in(keys, &error));
+        return Err(not_signed_in(keys, error));
     }
-    let (secret, session) = {
-        let keys = keys.clone();
-        let before = before.and_then(|caller| caller.session().map(|live| live.session.seal));
-        let begin = move || {
-            before.map_or(Ok(()), |seal| keys.sessions.end(seal))?;
-            keys.sessions.begin(how)
-        };
-        off_thread(begin).await.map_err(refused)?
-    };
+    let mine = keys.clone();
+    let before = caller.and_then(|caller| caller.session().map(|live| live.session.seal));
+    let begun = blocking(&api, move |_| {
+        before.map_or(Ok(()), |seal| mine.sessions.end(seal))?;
+        mine.sessions.begin(how)
+    });
+    let (secret, session) = begun.await?;
     tracing::info!(address = %client.address, ?how, "somebody signed in");
     let caller = Caller { name: "owner".into(), by: By::Session(Arc::new(Live { session, secret })) };
-    Ok(signed_in(keys, &caller, client))
+    Ok(signed_in(keys, &caller, &client))
 }
 
 async fn sign_out(
@@ -266,22 +233,18 @@ async fn sign_out(
     Extension(client): Extension<Client>,
     caller: Option<Extension<Caller>>,
     headers: HeaderMap,
-) -> Response {
-    flat(try_sign_out(&api.keys, &client, caller.map(|caller| caller.0), &headers).await)
-}
-
-async fn try_sign_out(keys: &Arc<Keys>, client: &Client, caller: Option<Caller>, headers: &HeaderMap) -> Answer {
-    if let Some(caller) = caller {
-        may_use(&caller, &Method::DELETE, headers)?;
+) -> Answer<Response> {
+    if let Some(Extension(caller)) = caller {
+        may_use(&caller, &Method::DELETE, &headers)?;
         let Some(live) = caller.session() else {
-            let error = Error::denied("a token has no session to end").hint("DELETE /api/tokens/{id} revokes it");
-            return Err(refused(error));
+            let error = Error::denied("a token has no session to end");
+            return Err(error.hint("DELETE /api/tokens/{id} revokes it").into());
         };
-        let (keys, seal) = (keys.clone(), live.session.seal);
-        off_thread(move || keys.sessions.end(seal)).await.map_err(refused)?;
+        let (keys, seal) = (api.keys.clone(), live.session.seal);
+        blocking(&api, move |_| keys.sessions.end(seal)).await?;
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
-    set_cookie(&mut response, &keys.cookie("", 0, client));
+    set_cookie(&mut response, &api.keys.cookie("", 0, &client));
     Ok(response)
 }
 
@@ -298,67 +261,57 @@ async fn tokens(State(api): State<Arc<Api>>) -> Json<Vec<Listed>> {
     Json(api.keys.tokens.list().into_iter().map(listed).collect())
 }
 
-async fn add_token(State(api): State<Arc<Api>>, Extension(caller): Extension<Caller>, sent: Bytes) -> Response {
-    let work = async {
-        caller.may_give_keys()?;
-        let NewToken { name } = parse(&sent)?;
-        let keys = api.keys.clone();
-        let (token, kept) = off_thread(move || keys.tokens.add(&name)).await?;
-        tracing::info!(id = kept.id, "a token was made");
-        Ok(Added { id: kept.id, name: kept.name, token })
-    };
-    work.await.map_or_else(refused, |added| (StatusCode::CREATED, Json(added)).into_response())
+async fn add_token(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Sent(NewToken { name }): Sent<NewToken>,
+) -> Answer<(StatusCode, Json<Added>)> {
+    caller.may_give_keys()?;
+    let keys = api.keys.clone();
+    let (token, kept) = blocking(&api, move |_| keys.tokens.add(&name)).await?;
+    tracing::info!(id = kept.id, "a token was made");
+    Ok((StatusCode::CREATED, Json(Added { id: kept.id, name: kept.name, token })))
 }
 
 async fn revoke_token(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Caller>,
-    Path(id): Path<String>,
-) -> Response {
-    let work = async {
-        caller.may_give_keys()?;
-        let keys = api.keys.clone();
-        let token = off_thread(move || keys.tokens.revoke(&id)).await?;
-        tracing::info!(id = token.id, "a token was revoked");
-        Ok(())
-    };
-    work.await.map_or_else(refused, |()| StatusCode::NO_CONTENT.into_response())
+    At(id): At<String>,
+) -> Answer<StatusCode> {
+    caller.may_give_keys()?;
+    let keys = api.keys.clone();
+    let token = blocking(&api, move |_| keys.tokens.revoke(&id)).await?;
+    tracing::info!(id = token.id, "a token was revoked");
+    Ok(StatusCode::NO_CONTENT)
 }
 
 async fn set_password(
     State(api): State<Arc<Api>>,
     Extension(client): Extension<Client>,
     Extension(caller): Extension<Caller>,
-    sent: Bytes,
-) -> Response {
-    let work = async {
-        let NewPassword { current, new } = parse(&sent)?;
-        replace(&api.keys, &client, &caller, current, Some(new)).await
-    };
-    flat(work.await.map(|()| StatusCode::NO_CONTENT.into_response()).map_err(refused))
+    SecretSent(NewPassword { current, new }): SecretSent<NewPassword>,
+) -> Answer<StatusCode> {
+    replace(&api, &client, &caller, current, Some(new)).await
 }
 
 async fn remove_password(
     State(api): State<Arc<Api>>,
     Extension(client): Extension<Client>,
     Extension(caller): Extension<Caller>,
-    sent: Bytes,
-) -> Response {
-    let work = async {
-        let NoPassword { current } = if sent.is_empty() { NoPassword::default() } else { parse(&sent)? };
-        replace(&api.keys, &client, &caller, current, None).await
-    };
-    flat(work.await.map(|()| StatusCode::NO_CONTENT.into_response()).map_err(refused))
+    SecretSent(NoPassword { current }): SecretSent<NoPassword>,
+) -> Answer<StatusCode> {
+    replace(&api, &client, &caller, current, None).await
 }
 
 /// Sets another password or none. Who does that shows the one that is set, unless it is the owner beyond doubt.
 async fn replace(
-    keys: &Arc<Keys>,
+    api: &Arc<Api>,
     client: &Client,
     caller: &Caller,
     current: Option<Zeroizing<String>>,
     new: Option<Zeroizing<String>>,
-) -> Result<()> {
+) -> Answer<StatusCode> {
+    let keys = api.keys.clone();
     caller.may_give_keys()?;
     let is_owner = match &caller.by {
         By::Owner => true,
@@ -368,14 +321,17 @@ async fn replace(
     if keys.password.is_set() && !is_owner {
         let Some(current) = current else {
             return Err(Error::invalid("`current`, the password that is set, is missing")
-                .hint("or sign in by the link of `lapidary sign-in`, and set it within 15 minutes"));
+                .hint("or sign in by the link of `lapidary sign-in`, and set it within 15 minutes")
+                .into());
         };
         if !keys.guess(current, client).await? {
-            return Err(Error::denied("`current` is not the password that is set"));
+            return Err(Error::denied("`current` is not the password that is set")
+                .hint("without it, sign in by the link of `lapidary sign-in`, and set another within 15 minutes")
+                .into());
         }
     }
-    let (keys, keep) = (keys.clone(), caller.session().map(|live| live.session.seal));
-    off_thread(move || keys.password.replace(new.as_ref().map(|new| new.as_str()), keep)).await?;
+    let keep = caller.session().map(|live| live.session.seal);
+    blocking(api, move |_| keys.password.replace(new.as_ref().map(|new| new.as_str()), keep)).await?;
     tracing::info!("the password was changed");
-    Ok(())
+    Ok(StatusCode::NO_CONTENT)
 }
