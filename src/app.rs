@@ -34,6 +34,8 @@ use crate::tool::spec::Spec;
 use crate::tool::toolset;
 use arc_swap::ArcSwap;
 use rhai::{Engine, Map};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -455,8 +457,10 @@ impl Host {
         let snapshot = self.0.dispatcher.snapshot();
         snapshot
             .iter()
-            .filter(|t| !t.is_gated_off())
-            .filter(|t| who.allowed.as_ref().map_or(!t.spec.hidden, |names| names.contains(&t.spec.name)))
+            .filter(|t| match &who.allowed {
+                Some(names) => names.contains(&t.spec.name) && !t.is_gated_off(),
+                None => t.is_offered(),
+            })
             .map(|t| Tool::of(t))
             .collect()
     }
@@ -597,9 +601,9 @@ impl Inner {
 }
 
 /// A tool as a caller sees it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Tool {
-    /// Its name.
+    /// Its name, unique in the host.
     pub name: String,
     /// What it does and when to use it.
     pub description: String,
@@ -611,12 +615,14 @@ pub struct Tool {
     pub category: String,
     /// Its file's emoji, or empty.
     pub emoji: String,
-    /// The generation a call would run.
+    /// The word that stands for the tools of its file in a toolset.
+    pub module: String,
+    /// The generation that a call would run; 0 for a tool of the program itself.
     pub generation: u64,
 }
 
 impl Tool {
-    fn of(tool: &LiveTool) -> Tool {
+    pub(crate) fn of(tool: &LiveTool) -> Tool {
         Tool {
             name: tool.spec.name.clone(),
             description: tool.spec.description.clone(),
@@ -624,6 +630,7 @@ impl Tool {
             plugin: tool.plugin().name.to_string(),
             category: tool.category.to_string(),
             emoji: tool.emoji.to_string(),
+            module: tool.module().to_owned(),
             generation: tool.generation(),
         }
     }

@@ -29,7 +29,7 @@ impl Tools {
         }
         let host = cx.host()?;
         let snapshot = host.dispatcher().snapshot();
-        let (seen, unseen): (Vec<_>, Vec<_>) = snapshot.iter().partition(|t| !t.spec.hidden && !t.is_gated_off());
+        let (seen, unseen): (Vec<_>, Vec<_>) = snapshot.iter().partition(|t| t.is_offered());
         let shown: Vec<_> = seen.iter().chain(unseen.iter().filter(|_| self.all)).collect();
         let (definitions, _) = define_all(shown.iter().map(|t| &*t.spec), self.provider);
         if cx.json {

@@ -1,10 +1,10 @@
 //! The tools as MCP shows them, rendered once per change and never per request. It lists; whether a call may run is the gate's.
 
 use crate::app::Host;
-use crate::base::file;
 use crate::tool::registry::{LiveTool, Snapshot};
 use crate::tool::spec::{SideEffect, Spec};
-use crate::tool::toolset::{self, Catalog, Entry, Saved, Wish};
+use crate::tool::toolset::{self, Wish};
+use crate::tool::{port, saved};
 use arc_swap::ArcSwap;
 use rmcp::model::{Icon, JsonObject, Tool, ToolAnnotations};
 use serde_json::Value;
@@ -14,8 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Characters of an EMOJI that are drawn: one sign may be a sequence of several.
 const SIGN: usize = 8;
-/// Largest file of saved toolsets.
-const TOOLSETS: u64 = 1 << 20;
 
 /// What is listed at one moment.
 pub(super) struct Rendered {
@@ -104,28 +102,15 @@ impl List {
         let Some((word, extra)) = &self.words else {
             return snapshot.iter().filter(|t| !t.spec.hidden).map(|t| t.spec.name.clone()).collect();
         };
-        let entry = |tool: &Arc<LiveTool>| -> (Arc<LiveTool>, String) { (tool.clone(), tool.module().to_owned()) };
-        let tools: Vec<_> = snapshot.iter().map(entry).collect();
-        let catalog = Catalog::new(tools.iter().map(|(tool, module)| Entry {
-            name: &tool.spec.name,
-            module,
-            plugin: &tool.plugin().name,
-            category: &tool.category,
-            hidden: tool.spec.hidden,
-            writes: tool.spec.writes,
-            gated_off: tool.is_gated_off(),
-        }));
+        let catalog = port::catalog(snapshot, &[]);
         let wish = Wish { toolset: Some(word), extra, ..Wish::default() };
-        let resolved = toolset::resolve(&catalog, &self.saved(), &wish);
+        // A file that cannot be read saves no set: what a word stands for without one is offered all the same.
+        let saved = saved::load(self.host.paths()).unwrap_or_default();
+        let resolved = toolset::resolve(&catalog, &saved, &wish);
         for unknown in resolved.dangling.iter().chain(&resolved.unknown) {
             tracing::warn!(word = %unknown, "no toolset, category or plugin has this name");
         }
         resolved.names.unwrap_or_default().into_iter().collect()
-    }
-
-    fn saved(&self) -> Saved {
-        let text = file::read_text_capped(&self.host.paths().toolsets_file(), TOOLSETS).unwrap_or_default();
-        Saved::parse(if text.is_empty() { "{}" } else { &text }).map(|(saved, _)| saved).unwrap_or_default()
     }
 }
 

@@ -156,6 +156,5 @@ fn compare(old: &Arc<LiveTool>, new: &Arc<LiveTool>, dialect: Dialect, names: &W
         let (a, b) = (before.reading(), definition.reading());
         (before.tokens, if a == b { String::new() } else { diff(&a, &b) })
     };
-    let is_offered = |tool: &LiveTool| !tool.spec.hidden && !tool.is_gated_off();
-    ToolPreview { offered: is_offered(new), offered_before: is_offered(old), tokens_before, diff, definition }
+    ToolPreview { offered: new.is_offered(), offered_before: old.is_offered(), tokens_before, diff, definition }
 }

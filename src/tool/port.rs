@@ -60,7 +60,7 @@ impl Tools for ToolsPort {
         let catalog = catalog(&snapshot, &[]);
         snapshot
             .iter()
-            .filter(|t| !t.spec.hidden && !t.is_gated_off())
+            .filter(|t| t.is_offered())
             .filter_map(|t| {
                 let mut entry = toolset::meta(&catalog, &t.spec.name)?;
                 entry["name"] = Value::from(t.spec.name.as_str());

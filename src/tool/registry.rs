@@ -168,6 +168,12 @@ impl LiveTool {
     pub fn is_gated_off(&self) -> bool {
         self.gated_by.as_ref().is_some_and(|key| !self.settings.get(&**key).is_some_and(is_truthy))
     }
+
+    /// Whether a model gets it now where nobody chose the tools: it is neither hidden nor switched off by a setting.
+    #[must_use]
+    pub fn is_offered(&self) -> bool {
+        !self.spec.hidden && !self.is_gated_off()
+    }
 }
 
 /// Whether a setting's value counts as on.

@@ -13,6 +13,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -153,6 +154,14 @@ pub(super) fn utc(unix_ms: i64) -> String {
 /// The refusal of one more of what there may be only so many of.
 pub(super) fn rate_limited(what: &str) -> Refusal {
     Error::new(Kind::RateLimited, format!("too many {what} at once")).hint("close one, or try again later").into()
+}
+
+/// A value as JSON text; `what` names it in a failure. Large ones are written where waiting does no harm.
+///
+/// # Errors
+/// `internal` for a value that JSON cannot hold.
+pub(super) fn encoded(what: &str, value: &impl Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|e| Error::internal(format!("{what} cannot be written as JSON: {e}")))
 }
 
 /// A JSON text that was made already.

@@ -1,7 +1,7 @@
 //! `/api/docs` and `/api/host`: what scripts can call, for completion and hover, and what this host is.
 
 use super::Api;
-use super::answer::{Answer, blocking, json_text};
+use super::answer::{Answer, blocking, encoded, json_text};
 use super::table::{Content, Op, get, schema_of};
 use axum::Json;
 use axum::extract::State;
@@ -29,8 +29,7 @@ async fn docs(State(api): State<Arc<Api>>) -> Answer<Response> {
     }
     let made: Bytes = blocking(&api, |host| {
         let (engine, modules) = host.engine();
-        serde_json::to_vec(&crate::docs::reference(engine, modules))
-            .map_err(|e| crate::base::error::Error::internal(format!("the reference cannot be written: {e}")))
+        encoded("the reference", &crate::docs::reference(engine, modules))
     })
     .await?
     .into();

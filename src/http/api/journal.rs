@@ -1,7 +1,7 @@
 //! `/api/journal`: the calls that were made, whoever made them, and one of them again on what is live now.
 
 use super::Api;
-use super::answer::{Answer, Asked, At, blocking, json_text};
+use super::answer::{Answer, Asked, At, blocking, encoded, json_text};
 use super::events::{frame, written};
 use super::run::{self, Line, Ran, Started};
 use super::table::{Content, Op, delete, get, post, schema_of};
@@ -111,8 +111,7 @@ enum ReplayEvent {
 /// The body of an answer about a call that ran again.
 fn compared(host: &Host, then: Entry, now: Outcome) -> Result<Vec<u8>> {
     let Replay { then, now, diff, changes } = host.compare(then, now);
-    serde_json::to_vec(&Replayed { then: &then, now: Ran::of(&now), diff: &diff, changes: &changes })
-        .map_err(|e| Error::internal(format!("the result cannot be written as JSON: {e}")))
+    encoded("the result", &Replayed { then: &then, now: Ran::of(&now), diff: &diff, changes: &changes })
 }
 
 async fn replay(

@@ -2,7 +2,7 @@
 //! and written. Nothing is said here that the table or the types do not say.
 
 use super::Api;
-use super::answer::{Answer, blocking, json_text};
+use super::answer::{Answer, blocking, encoded, json_text};
 use super::table::{Audience, Content, Op, SchemaOf, get, schema_of};
 use axum::extract::State;
 use axum::response::Response;
@@ -32,12 +32,8 @@ async fn document(State(api): State<Arc<Api>>) -> Answer<Response> {
         return Ok(json_text(made.clone()));
     }
     let cookie = api.keys.cookie_name(false);
-    let made: Bytes = blocking(&api, move |_| {
-        serde_json::to_vec(&of(&super::table(), &cookie))
-            .map_err(|e| crate::base::error::Error::internal(format!("the document cannot be written: {e}")))
-    })
-    .await?
-    .into();
+    let made = blocking(&api, move |_| encoded("the document", &of(&super::table(), &cookie))).await?;
+    let made = Bytes::from(made);
     Ok(json_text(api.document.0.get_or_init(|| made).clone()))
 }
 

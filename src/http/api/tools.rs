@@ -1,14 +1,16 @@
 //! `/api/tools`: the tools of this moment, and what a model reads of one.
 
 use super::Api;
-use super::answer::{Answer, Asked, At, blocking};
+use super::answer::{Answer, Asked, At, blocking, encoded, json_text};
 use super::table::{Op, get};
+use crate::app;
 use crate::plugin::preview::{Look, Preview};
 use crate::tool::dialect::{Dialect, define_all};
 use crate::tool::registry::LiveTool;
 use crate::tool::spec::{Locality, Spec};
 use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,25 +47,11 @@ struct Tools {
     tools: Vec<Tool>,
 }
 
-/// A tool.
+/// A tool, and what an owner wants to know of it.
 #[derive(Serialize, JsonSchema)]
 struct Tool {
-    /// Its name, unique in the host.
-    name: String,
-    /// What it does and when to use it.
-    description: String,
-    /// JSON Schema of its arguments.
-    parameters: Value,
-    /// Its plugin.
-    plugin: String,
-    /// Its category.
-    category: String,
-    /// Its file's emoji, or empty.
-    emoji: String,
-    /// The word that stands for the tools of its file in a toolset.
-    module: String,
-    /// The generation that a call would run; 0 for a tool of the program itself.
-    generation: u64,
+    #[serde(flatten)]
+    tool: app::Tool,
     /// About how many tokens a model pays to read of it.
     tokens: usize,
     /// Left out of every selection but a saved toolset that names it.
@@ -122,31 +110,23 @@ impl Flags {
     }
 }
 
-async fn list(State(api): State<Arc<Api>>, Asked(asked): Asked<ToolsAsked>) -> Answer<Json<Tools>> {
-    let snapshot = api.host.dispatcher().snapshot();
-    let is_offered = |tool: &LiveTool| !tool.spec.hidden && !tool.is_gated_off();
-    let shown: Vec<_> = snapshot.iter().filter(|tool| asked.all || is_offered(tool)).collect();
-    let (definitions, _) = define_all(shown.iter().map(|tool| &*tool.spec), Dialect::default());
-    let tools = shown
-        .into_iter()
-        .zip(definitions)
-        .map(|(tool, definition)| Tool {
-            name: tool.spec.name.clone(),
-            description: tool.spec.description.clone(),
-            parameters: tool.spec.parameters.clone(),
-            plugin: tool.plugin().name.to_string(),
-            category: tool.category.to_string(),
-            emoji: tool.emoji.to_string(),
-            module: tool.module().to_owned(),
-            generation: tool.generation(),
+async fn list(State(api): State<Arc<Api>>, Asked(asked): Asked<ToolsAsked>) -> Answer<Response> {
+    // Counting tokens writes every definition, and a workshop may have a thousand.
+    let listed = blocking(&api, move |host| {
+        let snapshot = host.dispatcher().snapshot();
+        let shown: Vec<_> = snapshot.iter().filter(|tool| asked.all || tool.is_offered()).collect();
+        let (definitions, _) = define_all(shown.iter().map(|tool| &*tool.spec), Dialect::default());
+        let tools = shown.into_iter().zip(definitions).map(|(tool, definition)| Tool {
+            tool: app::Tool::of(tool),
             tokens: definition.tokens,
             hidden: tool.spec.hidden,
-            offered: is_offered(tool),
+            offered: tool.is_offered(),
             flags: Flags::of(tool),
             example: tool.spec.examples.first().map(|example| example.arguments.clone()),
-        })
-        .collect();
-    Ok(Json(Tools { revision: snapshot.revision, tools }))
+        });
+        encoded("the list", &Tools { revision: snapshot.revision, tools: tools.collect() })
+    });
+    Ok(json_text(listed.await?))
 }
 
 #[derive(Deserialize, JsonSchema)]
