@@ -1,7 +1,7 @@
 //! One-time links: made by one process, spent by another, each once and within minutes. Only what is kept of the codes is on
 //! disk, never a code.
 
-use super::ledger::{Broken, Ledger};
+use super::ledger::{Broken, Ledger, push_within};
 use super::seal::{self, Seal};
 use crate::base::clock::Clock;
 use crate::base::error::Result;
@@ -44,9 +44,8 @@ impl Codes {
         let now = self.clock.unix_ms();
         self.ledger.change(|waiting| {
             waiting.codes.retain(|code| lives(code, now));
-            waiting.codes.push(Code { seal: Seal::of(&code), expires_ms: now + LIFETIME_MS });
-            let excess = waiting.codes.len().saturating_sub(MOST);
-            waiting.codes.drain(..excess);
+            let new = Code { seal: Seal::of(&code), expires_ms: now + LIFETIME_MS };
+            push_within(&mut waiting.codes, new, MOST);
             Ok(())
         })?;
         Ok(code)

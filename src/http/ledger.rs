@@ -11,6 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Most bytes of such a file.
 const MAX: u64 = 1 << 20;
 
+/// Puts `new` at the end of a list that holds at most `most`: the first ones go.
+pub(super) fn push_within<T>(list: &mut Vec<T>, new: T, most: usize) {
+    list.push(new);
+    let excess = list.len().saturating_sub(most);
+    list.drain(..excess);
+}
+
 /// What becomes of a file that cannot be read as what it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Broken {

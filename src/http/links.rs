@@ -1,7 +1,7 @@
 //! Links that sign a person in, and where the hosts of a root listen, so that another process can make one.
 
 use super::codes::{self, Codes};
-use super::ledger::{Broken, Ledger};
+use super::ledger::{Broken, Ledger, push_within};
 use super::seal;
 use crate::base::clock::Clock;
 use crate::base::error::{Error, Kind, Result};
@@ -67,9 +67,7 @@ impl Listening {
         let (ledger, id) = (ledger(paths), seal::name()?);
         ledger.change(|all| {
             all.hosts.retain(|other| other.address != address);
-            all.hosts.push(Serves { id: id.clone(), url: url.to_owned(), address });
-            let excess = all.hosts.len().saturating_sub(MOST);
-            all.hosts.drain(..excess);
+            push_within(&mut all.hosts, Serves { id: id.clone(), url: url.to_owned(), address }, MOST);
             Ok(())
         })?;
         Ok(Listening { ledger, id })

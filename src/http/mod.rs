@@ -26,6 +26,7 @@ mod settings;
 mod tls;
 mod token;
 mod tokens;
+mod uses;
 
 pub use links::{Link, link};
 pub use password::Password;

@@ -1,23 +1,19 @@
 //! A person's sessions: made at sign-in, known by the digest of a secret that only the browser's cookie holds, ended by time, by
 //! signing out or by a new password. It knows files and clocks; cookies and requests are the gate's.
 
-use super::ledger::{Broken, Ledger};
+use super::ledger::{Broken, Ledger, push_within};
 use super::seal::{self, Seal};
+use super::uses::Uses;
 use crate::base::clock::Clock;
 use crate::base::error::Result;
 use crate::base::paths::Paths;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
-const HOUR_MS: i64 = 3_600_000;
-const DAY_MS: i64 = 24 * HOUR_MS;
+const DAY_MS: i64 = 24 * 3_600_000;
 /// A session that was not used for this long has ended.
 pub(super) const IDLE_MS: i64 = 30 * DAY_MS;
 /// A session has ended this long after it was made, however much it is used.
 const LONGEST_MS: i64 = 180 * DAY_MS;
-/// How exactly the last use is known: a session that is in use is written this often.
-const TOUCH_MS: i64 = HOUR_MS;
 /// For this long after a sign-in by link a person may set a password without the old one: whoever can make links owns the host.
 const FRESH_MS: i64 = 15 * 60 * 1000;
 /// Most sessions; the one that was not used for longest goes first.
@@ -69,14 +65,13 @@ struct All {
 pub(super) struct Sessions {
     ledger: Ledger<All>,
     clock: Clock,
-    /// When each was last used, as far as this process knows.
-    used: Mutex<HashMap<Seal, i64>>,
+    uses: Uses<Seal>,
 }
 
 impl Sessions {
     pub(super) fn of(paths: &Paths, clock: Clock) -> Sessions {
         let ledger = Ledger::at(paths.webui().join("sessions.json"), Broken::StartsOver);
-        Sessions { ledger, clock, used: Mutex::default() }
+        Sessions { ledger, clock, uses: Uses::default() }
     }
 
     /// Begins a session; its secret is for the browser alone. It waits for the disk.
@@ -89,11 +84,8 @@ impl Sessions {
         let session = Session { seal: Seal::of(&secret), how, made_ms: now, used_ms: now };
         self.ledger.change(|all| {
             all.sessions.retain(|s| s.lives(now));
-            all.sessions.push(session);
-            if all.sessions.len() > MOST {
-                all.sessions.sort_by_key(|s| s.used_ms);
-                all.sessions.remove(0);
-            }
+            all.sessions.sort_by_key(|s| s.used_ms);
+            push_within(&mut all.sessions, session, MOST);
             Ok(())
         })?;
         Ok((secret, session))
@@ -104,26 +96,13 @@ impl Sessions {
         let now = self.clock.unix_ms();
         let seal = Seal::of(secret);
         let mut session = *self.ledger.read().sessions.iter().find(|s| s.seal == seal)?;
-        if let Some(used) = self.lock().get(&seal) {
-            session.used_ms = session.used_ms.max(*used);
-        }
+        session.used_ms = session.used_ms.max(self.uses.last(&seal).unwrap_or(i64::MIN));
         session.lives(now).then_some(session)
     }
 
     /// Notes that a session is used now; tells whether that should be written, which happens once an hour.
     pub(super) fn note_use(&self, session: &Session) -> bool {
-        let now = self.clock.unix_ms();
-        if now - session.used_ms < TOUCH_MS {
-            return false;
-        }
-        let mut used = self.lock();
-        // Of many requests at once one writes.
-        if used.get(&session.seal).is_some_and(|at| now - at < TOUCH_MS) {
-            return false;
-        }
-        used.retain(|_, at| now - *at < IDLE_MS);
-        used.insert(session.seal, now);
-        true
+        self.uses.note(session.seal, Some(session.used_ms), self.clock.unix_ms())
     }
 
     /// Writes when a session was last used. It waits for the disk.
@@ -131,7 +110,7 @@ impl Sessions {
     /// # Errors
     /// What the file system says.
     pub(super) fn write_use(&self, seal: Seal) -> Result<()> {
-        let Some(used) = self.lock().get(&seal).copied() else { return Ok(()) };
+        let Some(used) = self.uses.last(&seal) else { return Ok(()) };
         self.ledger.change(|all| {
             if let Some(session) = all.sessions.iter_mut().find(|s| s.seal == seal) {
                 session.used_ms = session.used_ms.max(used);
@@ -160,10 +139,6 @@ impl Sessions {
             all.sessions.retain(|s| Some(s.seal) == keep);
             Ok(())
         })
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Seal, i64>> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,17 +4,15 @@
 
 use super::ledger::{Broken, Ledger};
 use super::seal::{self, Seal};
+use super::uses::Uses;
 use crate::base::clock::Clock;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::paths::Paths;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// What every token begins with, so that a person and a scanner of files can tell what it is.
 const PREFIX: &str = "lap_";
-/// How exactly the last use is known: a token that is in use is written this often.
-const TOUCH_MS: i64 = 3_600_000;
 /// Most tokens of a root.
 const MOST: usize = 100;
 /// Longest name, in characters.
@@ -44,7 +42,8 @@ struct All {
 pub struct Tokens {
     ledger: Ledger<All>,
     clock: Clock,
-    used: Mutex<HashMap<String, i64>>,
+    /// By the id.
+    uses: Uses<String>,
 }
 
 impl Tokens {
@@ -52,16 +51,15 @@ impl Tokens {
     #[must_use]
     pub fn of(paths: &Paths, clock: Clock) -> Tokens {
         let ledger = Ledger::at(paths.webui().join("tokens.json"), Broken::Stays);
-        Tokens { ledger, clock, used: Mutex::default() }
+        Tokens { ledger, clock, uses: Uses::default() }
     }
 
     /// All tokens, in the order in which they were made.
     #[must_use]
     pub fn list(&self) -> Vec<Token> {
-        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = self.ledger.read().tokens.clone();
         for token in &mut all {
-            token.used_ms = token.used_ms.max(used.get(&token.id).copied());
+            token.used_ms = token.used_ms.max(self.uses.last(&token.id));
         }
         all
     }
@@ -136,17 +134,7 @@ impl Tokens {
 
     /// Notes that a token is used now; tells whether that should be written, which happens once an hour.
     pub(super) fn note_use(&self, token: &Token) -> bool {
-        let now = self.clock.unix_ms();
-        let is_recent = |at: i64| (0..TOUCH_MS).contains(&(now - at));
-        if token.used_ms.is_some_and(is_recent) {
-            return false;
-        }
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        if used.get(&token.id).copied().is_some_and(is_recent) {
-            return false;
-        }
-        used.insert(token.id.clone(), now);
-        true
+        self.uses.note(token.id.clone(), token.used_ms, self.clock.unix_ms())
     }
 
     /// Writes when a token was last used. It waits for the disk.
@@ -154,7 +142,7 @@ impl Tokens {
     /// # Errors
     /// What the file system says.
     pub(super) fn write_use(&self, id: &str) -> Result<()> {
-        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied();
+        let used = self.uses.last(&id.to_owned());
         self.ledger.change(|all| {
             if let Some(token) = all.tokens.iter_mut().find(|t| t.id == id) {
                 token.used_ms = token.used_ms.max(used);
@@ -167,6 +155,7 @@ impl Tokens {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::uses::TOUCH_MS;
     use super::*;
 
     fn tokens() -> (tempfile::TempDir, Clock, Tokens) {
