@@ -10,6 +10,7 @@ mod doc_type;
 pub mod gate;
 pub mod handles;
 pub mod journal;
+mod keywords;
 pub mod names;
 mod pictures;
 mod plan;

@@ -1,6 +1,7 @@
 //! JSON Schemas of tools: checked once at load, explained where they are wrong, compiled where a call needs them.
 //! It fetches nothing: a reference that leaves the schema is refused.
 
+use super::keywords::{Holds, holds};
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
@@ -232,11 +233,8 @@ fn each_schema(schema: &Value, path: &mut Path, visit: &mut impl FnMut(&Map<Stri
     visit(map, path);
     for (keyword, value) in map {
         let start = path.text.len();
-        match (keyword.as_str(), value) {
-            (
-                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies",
-                Value::Object(children),
-            ) => {
+        match (holds(keyword, value), value) {
+            (Holds::Named, Value::Object(children)) => {
                 push_key(&mut path.text, keyword);
                 let middle = path.text.len();
                 path.objects += 1;
@@ -247,7 +245,7 @@ fn each_schema(schema: &Value, path: &mut Path, visit: &mut impl FnMut(&Map<Stri
                 }
                 path.objects -= 1;
             }
-            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(children)) => {
+            (Holds::List, Value::Array(children)) => {
                 push_key(&mut path.text, keyword);
                 let middle = path.text.len();
                 for (index, child) in children.iter().enumerate() {
@@ -256,23 +254,9 @@ fn each_schema(schema: &Value, path: &mut Path, visit: &mut impl FnMut(&Map<Stri
                     path.text.truncate(middle);
                 }
             }
-            (
-                "items"
-                | "additionalItems"
-                | "additionalProperties"
-                | "propertyNames"
-                | "contains"
-                | "not"
-                | "if"
-                | "then"
-                | "else"
-                | "unevaluatedItems"
-                | "unevaluatedProperties"
-                | "contentSchema",
-                Value::Object(_),
-            ) => {
+            (Holds::One, child) => {
                 push_key(&mut path.text, keyword);
-                each_schema(value, path, visit);
+                each_schema(child, path, visit);
             }
             _ => {}
         }

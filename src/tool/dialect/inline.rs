@@ -3,6 +3,7 @@
 
 use super::meet;
 use super::words;
+use crate::tool::keywords::{Holds, holds};
 use crate::tool::schema::cut;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -160,30 +161,16 @@ impl<'a> Inliner<'a> {
                 continue;
             }
             let times = self.times;
-            let written = match (keyword.as_str(), value) {
-                ("properties" | "patternProperties" | "dependentSchemas" | "dependencies", Value::Object(children)) => {
+            let written = match (holds(keyword, value), value) {
+                (Holds::Named, Value::Object(children)) => {
                     let children =
                         children.iter().map(|(name, child)| (name.clone(), self.schema(child, base, level + 1)));
                     Value::Object(children.collect())
                 }
-                ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(children)) => {
+                (Holds::List, Value::Array(children)) => {
                     children.iter().map(|child| self.schema(child, base, level + 1)).collect()
                 }
-                (
-                    "items"
-                    | "additionalItems"
-                    | "additionalProperties"
-                    | "propertyNames"
-                    | "contains"
-                    | "not"
-                    | "if"
-                    | "then"
-                    | "else"
-                    | "unevaluatedItems"
-                    | "unevaluatedProperties"
-                    | "contentSchema",
-                    child,
-                ) => self.schema(child, base, level + 1),
+                (Holds::One, child) => self.schema(child, base, level + 1),
                 _ => value.clone(),
             };
             // What was cut takes more than before: where that would refuse more, the rule is left open.

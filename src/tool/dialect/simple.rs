@@ -4,6 +4,7 @@
 use super::inline::ANNOTATIONS;
 use super::meet::{meet, type_words};
 use super::words;
+use crate::tool::keywords::{Holds, holds};
 use serde_json::{Map, Value, json};
 
 /// Most values that alternatives may come to when what stands beside them is written into each.
@@ -30,36 +31,25 @@ pub(super) fn simplify(schema: Value, beside: Beside) -> Value {
 fn object(map: Map<String, Value>, beside: Beside) -> Map<String, Value> {
     let mut made = Map::new();
     for (keyword, value) in map {
-        let value = match (keyword.as_str(), value) {
-            ("properties", Value::Object(children)) => {
+        let value = match (keyword.as_str(), holds(&keyword, &value), value) {
+            ("properties", _, Value::Object(children)) => {
                 let kept = children.into_iter().filter(|(_, child)| *child != Value::Bool(false));
                 Value::Object(kept.map(|(name, child)| (name, simplify(child, beside))).collect())
             }
-            ("patternProperties" | "dependentSchemas", Value::Object(children)) => {
+            (_, Holds::Named, Value::Object(children)) => {
                 Value::Object(children.into_iter().map(|(name, child)| (name, simplify(child, beside))).collect())
             }
-            ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(children)) => {
+            (_, Holds::List, Value::Array(children)) => {
                 children.into_iter().map(|child| simplify(child, beside)).collect()
             }
-            ("items" | "unevaluatedItems", Value::Bool(true)) => continue,
-            ("items" | "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems", Value::Bool(word)) => {
-                Value::Bool(word)
-            }
+            ("items" | "unevaluatedItems", _, Value::Bool(true)) => continue,
             (
-                "items"
-                | "additionalProperties"
-                | "propertyNames"
-                | "contains"
-                | "not"
-                | "if"
-                | "then"
-                | "else"
-                | "unevaluatedItems"
-                | "unevaluatedProperties"
-                | "contentSchema",
-                child,
-            ) => simplify(child, beside),
-            (_, value) => value,
+                "items" | "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems",
+                _,
+                Value::Bool(word),
+            ) => Value::Bool(word),
+            (_, Holds::One, child) => simplify(child, beside),
+            (_, _, value) => value,
         };
         made.insert(keyword, value);
     }
