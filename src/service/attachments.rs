@@ -28,6 +28,14 @@ pub struct Item {
     pub name: String,
 }
 
+impl Item {
+    /// The same with its texts as `change` makes them: see [`Part::map_texts`](super::markers::Part::map_texts).
+    pub(super) fn map_texts(self, change: &mut impl FnMut(String) -> String) -> Item {
+        let Item { url, name } = self;
+        Item { url: change(url), name: change(name) }
+    }
+}
+
 /// A row of files of `plugin`; `None` where there are no items. What is beyond the twelfth is left out before anything is
 /// checked. An empty name becomes the last segment of the address.
 ///

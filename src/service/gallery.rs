@@ -48,6 +48,18 @@ impl Tile {
     pub fn place(&self) -> Option<&str> {
         self.handle.as_deref().or(self.thumb.as_deref()).or(self.full.as_deref())
     }
+
+    /// The same with its texts as `change` makes them: see [`Part::map_texts`](super::markers::Part::map_texts).
+    pub(super) fn map_texts(self, change: &mut impl FnMut(String) -> String) -> Tile {
+        let Tile { handle, full, title, page, thumb } = self;
+        Tile {
+            handle,
+            full: full.map(&mut *change),
+            title: change(title),
+            page: page.map(&mut *change),
+            thumb: thumb.map(&mut *change),
+        }
+    }
 }
 
 /// A row of tiles as it may be shown; `None` where there are none.

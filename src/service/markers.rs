@@ -25,6 +25,25 @@ pub enum Part {
     Files(Files),
 }
 
+impl Part {
+    /// The same part with every text in it that a script or a server may have written as `change` makes it; what is ours, such as
+    /// a handle, stays. It takes every field by its name, so that a field which comes later is not forgotten.
+    #[must_use]
+    pub fn map_texts(self, change: &mut impl FnMut(String) -> String) -> Part {
+        match self {
+            Part::Image(image) => Part::Image(image.map_texts(change)),
+            Part::Gallery(Gallery { title, items }) => Part::Gallery(Gallery {
+                title: change(title),
+                items: items.into_iter().map(|tile| tile.map_texts(change)).collect(),
+            }),
+            Part::Files(Files { title, items }) => Part::Files(Files {
+                title: change(title),
+                items: items.into_iter().map(|item| item.map_texts(change)).collect(),
+            }),
+        }
+    }
+}
+
 /// What one call has made. Costs nothing while it has made nothing.
 #[derive(Debug, Default)]
 pub struct Mint(OnceLock<Box<Mutex<Vec<Minted>>>>);
@@ -225,6 +244,7 @@ fn line(kind: &str, value: &Value) -> String {
 mod tests {
     use super::*;
     use crate::service::attachments::{self, Item};
+    use crate::service::gallery::Tile;
 
     fn files(title: &str) -> Files {
         let items = [Item { url: "/api/plugin/songs/a/b.mp3?x=1".into(), name: "b.mp3".into() }];
@@ -262,6 +282,37 @@ mod tests {
         assert_eq!((made.model.as_str(), made.parts.len()), ("a\nb\nc", 2));
         let made = copies(&mint, &row);
         assert_eq!((made.model.as_str(), made.parts.len()), ("", 1));
+    }
+
+    #[test]
+    fn every_text_of_a_part_is_made_anew_and_what_is_ours_stays() {
+        let text = |n: u8| Some(format!("text {n}"));
+        let mut picture = image("img:0000000000aa.png");
+        (picture.caption, picture.view) = (text(1), View::Unseen("text 2".into()));
+        let tile = Tile {
+            handle: Some("img:0000000000aa.png".into()),
+            full: text(1),
+            title: "text 2".into(),
+            page: text(3),
+            thumb: text(4),
+        };
+        let item = Item { url: "text 1".into(), name: "text 2".into() };
+        let rows = [
+            (Part::Image(picture.clone()), 2),
+            (Part::Gallery(Gallery { title: "text 0".into(), items: vec![tile.clone(), tile] }), 9),
+            (Part::Files(Files { title: "text 0".into(), items: vec![item.clone(), item] }), 5),
+        ];
+        for (part, texts) in rows {
+            let mut seen = Vec::new();
+            let same = part.clone().map_texts(&mut |text| {
+                seen.push(text.clone());
+                text
+            });
+            assert_eq!((&same, seen.len()), (&part, texts), "{seen:?}");
+            assert!(seen.iter().all(|text| text.starts_with("text ")), "{seen:?}");
+            let other = part.map_texts(&mut |_| "other".to_owned());
+            assert!(!format!("{other:?}").contains("text "), "{other:?}");
+        }
     }
 
     #[test]

@@ -107,6 +107,17 @@ impl Image {
         }
     }
 
+    /// The same with its texts as `change` makes them: see [`Part::map_texts`](super::markers::Part::map_texts).
+    #[must_use]
+    pub fn map_texts(self, change: &mut impl FnMut(String) -> String) -> Image {
+        let Image { id, media_type, width, height, display_only, caption, data, view } = self;
+        let view = match view {
+            View::Unseen(why) => View::Unseen(change(why)),
+            View::Same | View::Copy { .. } => view,
+        };
+        Image { id, media_type, width, height, display_only, caption: caption.map(change), data, view }
+    }
+
     /// The same without bytes, for whoever fetches them by the handle.
     #[must_use]
     pub fn without_data(&self) -> Image {

@@ -4,8 +4,10 @@
 use super::entry::{Failure, LogLine, More, Piece, Step};
 use super::heard::{Progress, Said};
 use super::{Ended, Given, mask};
+use crate::base::error::Error;
 use crate::base::json;
-use crate::service::attachments::one_line;
+use crate::service::attachments::{Files, one_line};
+use crate::service::gallery::Gallery;
 use crate::service::markers::Part;
 use crate::service::picture::View;
 use crate::service::secret::{HIDDEN, Redactor};
@@ -51,10 +53,9 @@ pub(super) fn row(ended: Ended, known: &Redactor, most: usize) -> Option<CallRow
         None
     });
     more.parts = pieces(ended.parts, &ended.picture_bytes, &clean, &mut more.cut);
-    more.error = ended.error.as_ref().map(|error| {
-        // A failure is short already; it is what a person looks for.
-        clean.redactors.iter().fold(Failure::of(error), |failure, redactor| without(failure, redactor))
-    });
+    let code = ended.error.as_ref().map(|error| error.code().to_owned());
+    // A failure is short already; it is what a person looks for.
+    more.error = ended.error.map(|error| Failure::of(&clean.error(error)));
     more.diagnostic =
         ended.diagnostic.map(|value| clean.leaves(value)).filter(|value| json::encoded_len(value) <= most);
     let (warnings, characters) = WARNINGS;
@@ -77,7 +78,7 @@ pub(super) fn row(ended: Ended, known: &Redactor, most: usize) -> Option<CallRow
         caller: one_line(&clean.short(ended.caller.to_string()), NAME),
         chat: ended.chat.map(|chat| chat.to_string()),
         ok: ended.ok,
-        code: ended.error.map(|error| error.code().to_owned()),
+        code,
         duration_us: u64::try_from(ended.duration.as_micros()).unwrap_or(u64::MAX),
         summary,
     };
@@ -136,6 +137,10 @@ impl Clean<'_> {
             cut.push(name.to_owned());
         }
         text
+    }
+
+    fn error(&self, error: Error) -> Error {
+        self.redactors.iter().fold(error, |error, redactor| redactor.error(error))
     }
 
     fn json(&self, value: Value) -> Value {
@@ -214,70 +219,27 @@ fn shortened(value: Value, left: &mut usize) -> Value {
     }
 }
 
-fn without(failure: Failure, redactor: &Redactor) -> Failure {
-    let clean = |text: String| redactor.text(&text).into_owned();
-    Failure {
-        message: clean(failure.message),
-        hint: failure.hint.map(clean),
-        user_action: failure.user_action.map(clean),
-        fallbacks: failure
-            .fallbacks
-            .into_iter()
-            .map(|mut fallback| {
-                fallback.tool = clean(fallback.tool);
-                fallback.when = clean(fallback.when);
-                fallback
-            })
-            .collect(),
-        ..failure
-    }
-}
-
 fn pieces(parts: Vec<Part>, bytes: &[usize], clean: &Clean, cut: &mut Vec<String>) -> Vec<Piece> {
     let mut bytes = bytes.iter();
     let mut left = clean.most;
     let mut out = Vec::new();
     for part in parts {
-        let piece = match part {
+        let piece = match part.map_texts(&mut |text| clean.short(text)) {
             Part::Image(image) => Piece::Image {
                 id: image.id,
                 media_type: image.media_type,
                 width: image.width,
                 height: image.height,
                 display_only: image.display_only,
-                caption: image.caption.map(|caption| clean.short(caption)),
+                caption: image.caption,
                 unseen: match image.view {
-                    View::Unseen(why) => Some(clean.short(why)),
+                    View::Unseen(why) => Some(why),
                     View::Same | View::Copy { .. } => None,
                 },
                 bytes: bytes.next().copied().unwrap_or(0) as u64,
             },
-            Part::Gallery(gallery) => Piece::Gallery {
-                title: clean.short(gallery.title),
-                items: gallery
-                    .items
-                    .into_iter()
-                    .map(|mut tile| {
-                        tile.title = clean.short(tile.title);
-                        tile.full = tile.full.map(|url| clean.short(url));
-                        tile.page = tile.page.map(|url| clean.short(url));
-                        tile.thumb = tile.thumb.map(|url| clean.short(url));
-                        tile
-                    })
-                    .collect(),
-            },
-            Part::Files(files) => Piece::Files {
-                title: clean.short(files.title),
-                items: files
-                    .items
-                    .into_iter()
-                    .map(|mut item| {
-                        item.name = clean.short(item.name);
-                        item.url = clean.short(item.url);
-                        item
-                    })
-                    .collect(),
-            },
+            Part::Gallery(Gallery { title, items }) => Piece::Gallery { title, items },
+            Part::Files(Files { title, items }) => Piece::Files { title, items },
         };
         let size = compact(&piece).len();
         if size > left {

@@ -136,10 +136,10 @@ impl Returned {
 impl Returned {
     /// Without the values of credentials.
     fn without(mut self, redactor: &Redactor) -> Returned {
+        let mut clean = |text: String| redactor.text(&text).into_owned();
         self.value = redactor.json(self.value);
-        for text in self.images.iter_mut().filter_map(|image| image.caption.as_mut()).chain(&mut self.warnings) {
-            *text = redactor.text(text).into_owned();
-        }
+        self.images = self.images.into_iter().map(|image| image.map_texts(&mut clean)).collect();
+        self.warnings = self.warnings.into_iter().map(clean).collect();
         self
     }
 }

@@ -100,7 +100,13 @@ fn talkative(secret: &str) -> Ended {
     let mut image = Image::of(Vec::new(), "image/png");
     image.caption = Some(secret.into());
     image.view = View::Unseen(secret.into());
-    let tile = Tile { title: secret.into(), page: Some(format!("https://x.example/{secret}")), ..Tile::default() };
+    let tile = Tile {
+        handle: None,
+        full: Some(format!("/api/plugin/mail/{secret}")),
+        title: secret.into(),
+        page: Some(format!("https://x.example/{secret}")),
+        thumb: Some(secret.into()),
+    };
     let item = Item { url: format!("/api/plugin/mail/{secret}"), name: secret.into() };
     let fallback = Fallback { tool: secret.into(), when: secret.into() };
     Ended {
