@@ -3,7 +3,7 @@
 
 use crate::client::{TOKEN, cpu_of, listening};
 use crate::measure::{self, rounds};
-use crate::{mcp, plugins};
+use crate::{bare, mcp, plugins};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::process::{Child, ChildStdout, Command};
@@ -185,7 +185,7 @@ pub fn is_asked() -> bool {
         "one" => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
-    runtime.enable_all().build().expect("a runtime starts").block_on(bare());
+    runtime.enable_all().build().expect("a runtime starts").block_on(bare::serve(router()));
     true
 }
 
@@ -200,17 +200,6 @@ async fn answer(axum::Json(asked): axum::Json<Asked>) -> axum::Json<Value> {
     axum::Json(json!({ "ok": true, "tool": asked.tool, "text": format!("Did the thing to {text}") }))
 }
 
-async fn bare() {
-    let router = axum::Router::new().route("/api/call", axum::routing::post(answer));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
-    println!("{}", listener.local_addr().expect("it has an address"));
-    loop {
-        let Ok((stream, _)) = listener.accept().await else { return };
-        let _ = stream.set_nodelay(true);
-        let service = hyper_util::service::TowerToHyperService::new(router.clone());
-        tokio::spawn(async move {
-            let io = hyper_util::rt::TokioIo::new(stream);
-            let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service).await;
-        });
-    }
+fn router() -> axum::Router {
+    axum::Router::new().route("/api/call", axum::routing::post(answer))
 }

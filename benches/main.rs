@@ -6,6 +6,7 @@
 )]
 
 mod api;
+mod bare;
 mod client;
 mod dispatch;
 mod html;

@@ -83,16 +83,5 @@ async fn http(echo: Echo) {
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(echo.clone()), sessions, StreamableHttpServerConfig::default());
     let router = axum::Router::new().nest_service("/mcp", service);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
-    println!("{}", listener.local_addr().expect("it has an address"));
-    loop {
-        let Ok((stream, _)) = listener.accept().await else { return };
-        // Without this every answer waits 40 ms, which would make the host look good.
-        let _ = stream.set_nodelay(true);
-        let service = hyper_util::service::TowerToHyperService::new(router.clone());
-        tokio::spawn(async move {
-            let io = hyper_util::rt::TokioIo::new(stream);
-            let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service).await;
-        });
-    }
+    crate::bare::serve(router).await;
 }
