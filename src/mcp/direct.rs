@@ -2,16 +2,14 @@
 //! request, which costs a third of the way through a session. Everything unusual about a request goes the long way.
 
 use super::server::{Introduced, answer};
-use super::wire;
 use crate::script::ctx::NoSink;
 use crate::tool::dispatch::{Arguments, Call, CallHandle};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, Response, StatusCode, header};
 use rmcp::model::{
-    CallToolRequest, ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, NumberOrString, ProtocolVersion,
-    ServerJsonRpcMessage, ServerResult,
+    CallToolRequest, ClientNotification, ClientRequest, JsonRpcMessage, JsonRpcRequest, NumberOrString,
+    ProtocolVersion, ServerJsonRpcMessage, ServerResult,
 };
-use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -57,17 +55,11 @@ impl Sessions {
     }
 
     /// Stops the call that a `notifications/cancelled` names, if it is one of these.
-    pub(super) fn cancel(&self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
-        const METHOD: &[u8] = b"notifications/cancelled";
-        let id = only(request.headers(), &SESSION)?;
-        let mut known = self.known();
-        let session = known.get_mut(id)?;
-        if session.running.is_empty() || !request.body().windows(METHOD.len()).any(|part| part == METHOD) {
-            return None;
-        }
-        let message: Value = serde_json::from_slice(request.body()).ok()?;
-        let of: NumberOrString = serde_json::from_value(message.pointer("/params/requestId")?.clone()).ok()?;
-        session.running.get(&of).filter(|_| message["method"] == "notifications/cancelled")?.cancel();
+    pub(super) fn cancel(&self, headers: &HeaderMap, message: &ClientNotification) -> Option<Response<Bytes>> {
+        let ClientNotification::CancelledNotification(cancelled) = message else { return None };
+        let of = cancelled.params.request_id.as_ref()?;
+        let known = self.known();
+        known.get(only(headers, &SESSION)?)?.running.get(of)?.cancel();
         Some(response(StatusCode::ACCEPTED, Bytes::new()))
     }
 }
@@ -82,9 +74,14 @@ pub(super) struct Direct {
 
 impl Direct {
     /// The call that a request is, where it may take the short way.
-    pub(super) fn of(sessions: &Sessions, request: &Request<Bytes>) -> Option<Direct> {
-        let headers = request.headers();
-        if request.method() != Method::POST || !is_plain(headers) {
+    pub(super) fn of(
+        sessions: &Sessions,
+        headers: &HeaderMap,
+        message: JsonRpcRequest<ClientRequest>,
+    ) -> Option<Direct> {
+        let ClientRequest::CallToolRequest(call) = message.request else { return None };
+        // What stands in `_meta` may ask for progress.
+        if !call.extensions.is_empty() || !is_plain(headers) {
             return None;
         }
         let id = only(headers, &SESSION)?;
@@ -96,12 +93,6 @@ impl Direct {
             }
             known.session.upgrade()?
         };
-        let ClientJsonRpcMessage::Request(message) = wire::frequent(request.body())? else { return None };
-        let ClientRequest::CallToolRequest(call) = message.request else { return None };
-        // What stands in `_meta` may ask for progress.
-        if !call.extensions.is_empty() {
-            return None;
-        }
         Some(Direct { session, id: id.to_owned(), request: message.id, call })
     }
 

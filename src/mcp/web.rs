@@ -3,15 +3,17 @@
 use super::direct::{self, Direct};
 use super::door::{Door, Options};
 use super::server::Session;
-use super::wire::{self, Read};
+use super::wire::{self, Opened, Read};
 use crate::app::Host;
-use crate::base::in_flight::GRACE;
+use crate::base::in_flight::{GRACE, InFlight};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
+use rmcp::model::JsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,23 +53,47 @@ impl Web {
 
     /// Answers one request.
     pub async fn handle(&self, request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
-        let request = request.map(|body| wire::prepare(&body).map_or(body, Bytes::from));
         let door = self.door.clone();
+        // What is not posted has no message.
+        if request.method() != Method::POST {
+            return self.long_way(request, None).await;
+        }
         // A request is under way until its answer has gone out whole; a stream that a client only listens to is not.
-        let running = (request.method() == http::Method::POST).then(|| door.enter());
-        if let Some(call) = Direct::of(&door.sessions, &request)
-            && self.manager.sessions.read().await.contains_key(call.session())
-        {
-            return call.run().await.map(|body| Full::new(body).boxed());
+        let running = door.enter();
+        let Opened { text, read, is_frequent } = wire::open(request.body());
+        let text = match text {
+            Cow::Borrowed(text) => request.body().slice_ref(text),
+            Cow::Owned(text) => text.into(),
+        };
+        match read {
+            Read::Refused(reply) => return whole(direct::refused(reply)),
+            Read::Nothing => {}
+            Read::Message(message) => match *message {
+                JsonRpcMessage::Request(message) if is_frequent => {
+                    if let Some(call) = Direct::of(&door.sessions, request.headers(), message)
+                        && self.manager.sessions.read().await.contains_key(call.session())
+                    {
+                        return whole(call.run().await);
+                    }
+                }
+                JsonRpcMessage::Notification(message) => {
+                    if let Some(accepted) = door.sessions.cancel(request.headers(), &message.notification) {
+                        return whole(accepted);
+                    }
+                }
+                _ => {}
+            },
         }
-        if let Some(accepted) = door.sessions.cancel(&request) {
-            return accepted.map(|body| Full::new(body).boxed());
-        }
-        if request.method() == http::Method::POST
-            && let Read::Refused(reply) = wire::read(request.body())
-        {
-            return direct::refused(reply).map(|body| Full::new(body).boxed());
-        }
+        self.long_way(request.map(|_| text), Some(running)).await
+    }
+
+    /// Through the SDK, with the session that it holds.
+    async fn long_way(
+        &self,
+        request: Request<Bytes>,
+        running: Option<InFlight>,
+    ) -> Response<BoxBody<Bytes, Infallible>> {
+        let door = self.door.clone();
         door.sessions.heard(request.headers());
         self.service.handle(request.map(Full::new)).await.map(|body| {
             body.map_frame(move |frame| {
@@ -84,4 +110,9 @@ impl Web {
         self.door.drain(Instant::now() + GRACE).await;
         self.service.config.cancellation_token.cancel();
     }
+}
+
+/// An answer whose body is there.
+fn whole(response: Response<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
+    response.map(|body| Full::new(body).boxed())
 }

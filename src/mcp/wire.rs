@@ -12,6 +12,7 @@ use rmcp::model::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Digits from which on an integer may not fit 64 bits.
@@ -27,31 +28,49 @@ pub(super) enum Read {
     Refused(Vec<u8>),
 }
 
+/// A message, read once.
+pub(super) struct Opened<'a> {
+    /// The text that the SDK would read it from.
+    pub(super) text: Cow<'a, [u8]>,
+    /// What it holds.
+    pub(super) read: Read,
+    /// Whether it is one of those that come by the thousand, and nothing about it is unusual.
+    pub(super) is_frequent: bool,
+}
+
 /// Reads one line.
 pub(super) fn read(line: &[u8]) -> Read {
-    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
+    open(line).read
+}
+
+/// Reads a message.
+pub(super) fn open(message: &[u8]) -> Opened<'_> {
+    let line = message.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(message).trim_ascii();
     if line.is_empty() {
-        return Read::Nothing;
+        return Opened { text: line.into(), read: Read::Nothing, is_frequent: false };
     }
     let mut packed = if is_suspicious(line) { prepare(line) } else { None };
     if let Some(message) = frequent(packed.as_deref().unwrap_or(line)) {
-        return Read::Message(Box::new(message));
+        return Opened { text: either(packed, line), read: Read::Message(Box::new(message)), is_frequent: true };
     }
     if packed.is_none() {
         packed = prepare(line);
     }
-    let text = packed.as_deref().unwrap_or(line);
-    let error = match serde_json::from_slice(text) {
-        Ok(message) => return Read::Message(message),
+    let error = match serde_json::from_slice(packed.as_deref().unwrap_or(line)) {
+        Ok(message) => return Opened { text: either(packed, line), read: Read::Message(message), is_frequent: false },
         Err(error) => error,
     };
     if packed.is_none()
         && let Some(packed) = pack(line)
         && let Ok(message) = serde_json::from_slice(&packed)
     {
-        return Read::Message(message);
+        return Opened { text: packed.into(), read: Read::Message(message), is_frequent: false };
     }
-    refuse(line, &error)
+    Opened { text: line.into(), read: refuse(line, &error), is_frequent: false }
+}
+
+fn either(packed: Option<Vec<u8>>, line: &[u8]) -> Cow<'_, [u8]> {
+    packed.map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
 fn refuse(line: &[u8], error: &serde_json::Error) -> Read {
@@ -74,7 +93,7 @@ fn refuse(line: &[u8], error: &serde_json::Error) -> Read {
 }
 
 /// The two requests that come by the thousand, read in one pass. Anything unusual about one is left to the SDK's reader.
-pub(super) fn frequent(line: &[u8]) -> Option<ClientJsonRpcMessage> {
+fn frequent(line: &[u8]) -> Option<ClientJsonRpcMessage> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Message<'a> {
@@ -121,7 +140,7 @@ pub(super) fn frequent(line: &[u8]) -> Option<ClientJsonRpcMessage> {
 
 /// The message with its arguments as text, where a JSON reader would round or refuse them or take one of two values; `None` where
 /// it can stay as it is.
-pub(super) fn prepare(message: &[u8]) -> Option<Vec<u8>> {
+fn prepare(message: &[u8]) -> Option<Vec<u8>> {
     let at = arguments(message)?;
     let text = std::str::from_utf8(&message[at]).ok()?;
     if !is_suspicious(text.as_bytes()) && serde_json::from_str::<Once<Value>>(text).is_ok() {
@@ -408,6 +427,24 @@ mod tests {
     }
 
     #[test]
+    fn the_sdk_is_given_the_text_that_was_read() {
+        let wide = call(r#"{"n":99999999999999999999}"#);
+        let packed = call(r#""{\"n\":99999999999999999999}""#);
+        let twice = call(r#"{"n":1,"n":2}"#);
+        let packed_twice = call(r#""{\"n\":1,\"n\":2}""#);
+        let plain = call(r#"{"n":1}"#);
+        let marked = format!("\u{feff}{plain}\n");
+        let rows = [(&wide, &packed), (&twice, &packed_twice), (&plain, &plain), (&marked, &plain)];
+        for (message, expected) in rows {
+            let Opened { text, read, .. } = open(message.as_bytes());
+            assert_eq!(std::str::from_utf8(&text).unwrap(), expected);
+            let Read::Message(read) = read else { panic!("{message}") };
+            let again: ClientJsonRpcMessage = serde_json::from_slice(&text).unwrap();
+            assert_eq!(serde_json::to_value(&read).unwrap(), serde_json::to_value(&again).unwrap());
+        }
+    }
+
+    #[test]
     fn the_short_cut_reads_what_the_sdk_reads() {
         for line in [
             call("{}"),
@@ -438,7 +475,7 @@ mod tests {
             "[]",
             "",
         ] {
-            assert!(frequent(line.as_bytes()).is_none(), "{line}");
+            assert!(frequent(line.as_bytes()).is_none() && !open(line.as_bytes()).is_frequent, "{line}");
         }
     }
 
