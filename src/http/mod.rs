@@ -14,6 +14,7 @@ mod links;
 mod metrics;
 mod page;
 mod password;
+mod patience;
 mod plugin;
 mod proxy;
 mod range;

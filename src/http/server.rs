@@ -6,6 +6,7 @@ use super::keys::Keys;
 use super::limit::{Limits, Places};
 use super::links::{self, Link, Listening};
 use super::password::Password;
+use super::patience::Patient;
 use super::proxy::Pictures;
 use super::route::{self, Endpoint, Shared};
 use super::settings::{self, Settings};
@@ -38,6 +39,8 @@ const FROM_ONE: u32 = 64;
 const TLS_TIME: Duration = Duration::from_secs(10);
 /// How long the head of a request may take, and how long a connection may wait for the next one.
 const HEAD_TIME: Duration = Duration::from_secs(60);
+/// How long whoever is sent something may take nothing of it.
+const STALLED: Duration = Duration::from_secs(30);
 /// Largest head of a request.
 const HEAD: usize = 64 << 10;
 /// How long connections have to close after everything under way has ended.
@@ -262,6 +265,8 @@ async fn accept(
     let _ = stream.set_nodelay(true);
     let (Ok(local), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) else { return };
     let connection = Connection { local: local.ip(), peer: peer.ip(), is_tls: tls.is_some() };
+    // Below TLS, so that it counts what is really taken, from the first byte on.
+    let stream = Patient::new(stream, STALLED);
     let Some(tls) = tls else { return serve(stream, connection, app, closing).await };
     let begun = tokio::select! {
         begun = tokio::time::timeout(TLS_TIME, tls.accept(stream)) => begun,
@@ -274,7 +279,7 @@ async fn accept(
 }
 
 /// Serves one connection until it ends, or until the request under way is answered once the server closes.
-async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     connection: Connection,
     app: TowerToHyperService<Router>,

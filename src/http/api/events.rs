@@ -82,7 +82,7 @@ pub(super) struct Events {
     boot: String,
     ring: Mutex<Ring>,
     newest: watch::Sender<u64>,
-    readers: AtomicUsize,
+    pub(super) readers: AtomicUsize,
 }
 
 #[derive(Default)]

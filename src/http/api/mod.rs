@@ -130,3 +130,7 @@ async fn other_methods(method: Method) -> Refusal {
         .hint("the header `Allow` lists what it takes");
     Refusal::from(error).status(StatusCode::METHOD_NOT_ALLOWED)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
