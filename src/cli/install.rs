@@ -3,9 +3,10 @@
 use super::context::{Context, Done, Stop, Verdict};
 use super::print::{self, Table};
 use crate::plugin::consent::Power;
-use crate::plugin::install::{Arrival, Existing, Source};
+use crate::plugin::install::{Arrival, Existing, Source, Terms};
 use crate::plugin::package::Package;
 use crate::plugin::removal::Data;
+use crate::service::permissions::Permission;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 Examples:
   lapidary install dice.rhai
   lapidary install ~/Downloads/weather.zip --look
+  lapidary install ~/Downloads/weather.zip --deny EXTERNAL_HTTP
   lapidary install ../weather --force")]
 pub struct Install {
     /// A .rhai script, a plugin's folder, or a .zip of one
@@ -24,6 +26,9 @@ pub struct Install {
     /// Put it in the place of an installed plugin of that name; settings and state stay
     #[arg(long)]
     force: bool,
+    /// What it shall not do from its first moment on, also of what it would hold without a grant; several by several
+    #[arg(long, value_name = "PERMISSION")]
+    deny: Vec<String>,
     /// Only show what it would bring, and what it asks for
     #[arg(long)]
     look: bool,
@@ -41,6 +46,8 @@ pub struct Uninstall {
 
 impl Install {
     pub(super) fn run(&self, cx: &Context) -> Done {
+        let denied = self.deny.iter().map(|word| Permission::read(word)).collect::<Result<Vec<_>, _>>();
+        let denied = denied.map_err(Stop::Usage)?;
         let package = Package::of_path(&self.path)?;
         if !self.look {
             // As for a new tool: what is installed may be the first thing in a workshop.
@@ -53,20 +60,22 @@ impl Install {
             if cx.json {
                 print::json(&arrival);
             } else {
-                show(&arrival);
+                show(&arrival, &denied);
                 print::note("Nothing was installed.");
             }
             return Ok(Verdict::of(!arrival.is_broken()));
         }
         let existing = if self.force { Existing::Replace } else { Existing::Keep };
-        let status = plugins.install(&package, &self.source(), existing)?;
+        let terms = Terms { existing, denied };
+        let status = plugins.install(&package, &self.source(), &terms)?;
         if cx.json {
             print::json(&json!({ "installed": arrival, "status": status }));
             return Ok(Verdict::of(status.live.is_some()));
         }
-        show(&arrival);
+        show(&arrival, &terms.denied);
         print::line(format_args!("{}: {} ({})", status.name, status.status, status.path));
-        for missing in &status.missing_permissions {
+        let is_denied = |missing: &String| terms.denied.iter().any(|p| missing.split('=').next() == Some(p.as_str()));
+        for missing in status.missing_permissions.iter().filter(|missing| !is_denied(missing)) {
             print::line(format_args!("  needs a grant   lapidary grant {} {missing}", status.name));
         }
         print::diagnostics(&status.diagnostics);
@@ -86,7 +95,7 @@ impl Install {
     }
 }
 
-fn show(arrival: &Arrival) {
+fn show(arrival: &Arrival, denied: &[Permission]) {
     let version = arrival.version.as_ref().map(|v| format!(" {v}")).unwrap_or_default();
     print::line(format_args!("{}{version}: {}", arrival.name, print::count(arrival.files.len(), "file")));
     if let Some(old) = &arrival.replaces {
@@ -100,13 +109,18 @@ fn show(arrival: &Arrival) {
     if !arrival.tools.is_empty() {
         print::line(table.render(2));
     }
-    let (held, asked): (Vec<&Power>, Vec<&Power>) = arrival.permissions.iter().partition(|power| power.granted);
+    let is_denied = |power: &Power| denied.iter().any(|p| p.as_str() == power.permission);
+    let (refused, rest): (Vec<&Power>, Vec<&Power>) = arrival.permissions.iter().partition(|power| is_denied(power));
+    let (held, asked): (Vec<&Power>, Vec<&Power>) = rest.into_iter().partition(|power| power.granted);
     let words = |powers: &[&Power]| powers.iter().map(|power| power.says.clone()).collect::<Vec<_>>().join("; ");
     if !held.is_empty() {
         print::line(format_args!("  it may: {}", words(&held)));
     }
     if !asked.is_empty() {
         print::line(format_args!("  it asks to: {}", words(&asked)));
+    }
+    if !refused.is_empty() {
+        print::line(format_args!("  it may not: {}", words(&refused)));
     }
     print::diagnostics(&arrival.diagnostics);
 }

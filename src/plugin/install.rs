@@ -1,5 +1,5 @@
 //! Plugins that come from elsewhere: looked at, put in their place whole, and remembered with where they came from. And plugins
-//! as one file, to give away. Installing grants nothing: what a plugin may do waits for its owner as everywhere.
+//! as one file, to give away. Installing grants nothing: it may only take away, and the rest waits for the owner as everywhere.
 
 use super::consent::Power;
 use super::discover::{self, Found, Location, MANIFEST, Origin};
@@ -11,7 +11,7 @@ use crate::base::error::{Error, Kind, Result, io};
 use crate::base::paths::Paths;
 use crate::base::{file, json};
 use crate::script::diagnostic::{Diagnostic, Severity};
-use crate::service::permissions::Reach;
+use crate::service::permissions::{Permission, Reach};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,10 +32,21 @@ pub struct Source {
     pub method: &'static str,
 }
 
+/// On what terms a plugin is let in.
+#[derive(Debug, Clone, Default)]
+pub struct Terms {
+    /// What becomes of a plugin of the same name.
+    pub existing: Existing,
+    /// What it shall not do, also of what it would hold without a grant. It is taken away before the plugin is in its place, so
+    /// that there is no moment in which it could.
+    pub denied: Vec<Permission>,
+}
+
 /// What becomes of a plugin of the same name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Existing {
     /// It stays, and the new one is refused.
+    #[default]
     Keep,
     /// The new one takes its place; its settings and state stay, and its files are kept for a while.
     Replace,
@@ -198,10 +209,10 @@ impl Plugins {
     /// # Errors
     /// `conflict` where a plugin of that name is there (with both versions) or shipped, or a tool's name belongs to another;
     /// `invalid_arguments` for one that would not load. Nothing was changed then.
-    pub fn install(self: &Arc<Self>, package: &Package, source: &Source, existing: Existing) -> Result<Status> {
-        let paths = &self.loader.services.paths;
+    pub fn install(self: &Arc<Self>, package: &Package, source: &Source, terms: &Terms) -> Result<Status> {
+        let (paths, grants) = (&self.loader.services.paths, &self.loader.services.grants);
         let old = self.in_the_way(package)?;
-        if let Some(old) = old.as_ref().filter(|_| existing == Existing::Keep) {
+        if let Some(old) = old.as_ref().filter(|_| terms.existing == Existing::Keep) {
             return Err(self.is_there(package, old));
         }
         let staged = Staged::write(paths, package)?;
@@ -214,10 +225,13 @@ impl Plugins {
                 Error::new(kind, format!("`{}` would not load: {told}", package.name)).hint("nothing was installed")
             );
         }
-        let aside = old.as_ref().map(|old| self.put_aside(old)).transpose()?;
-        if let Err(e) = staged.place(paths, package) {
-            if let Some(aside) = aside {
-                aside.undo(paths);
+        let before = match terms.denied.as_slice() {
+            [] => None,
+            denied => Some(grants.deny(&package.name, denied)?),
+        };
+        if let Err(e) = self.put_in_place(package, staged, old.as_ref()) {
+            if let Some(before) = before {
+                let _ = grants.undo(&package.name, before);
             }
             return Err(e);
         }
@@ -230,6 +244,17 @@ impl Plugins {
         };
         remember(paths, &package.name, serde_json::to_value(record).ok())?;
         self.load_new(&package.name)
+    }
+
+    /// Moves a package to its place, and what was there away.
+    fn put_in_place(self: &Arc<Self>, package: &Package, staged: Staged, old: Option<&Found>) -> Result<()> {
+        let paths = &self.loader.services.paths;
+        let aside = old.map(|old| self.put_aside(old)).transpose()?;
+        staged.place(paths, package).inspect_err(|_| {
+            if let Some(aside) = aside {
+                aside.undo(paths);
+            }
+        })
     }
 
     /// A plugin's files as a plugin of the owner's own: under the same name where it takes a shipped one's place, else under a

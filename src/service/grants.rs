@@ -39,6 +39,19 @@ pub struct Record {
     pub denied: BTreeSet<String>,
 }
 
+impl Record {
+    /// A permission goes with its hosts or credentials, and also where it was held without a grant.
+    fn take_away(&mut self, permission: Permission) {
+        self.granted.remove(permission.as_str());
+        self.denied.insert(permission.to_string());
+        match permission {
+            Permission::ExternalHttp => self.hosts.clear(),
+            Permission::UseSecrets => self.secrets.clear(),
+            _ => {}
+        }
+    }
+}
+
 /// One thing to grant or revoke.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
@@ -171,13 +184,7 @@ impl GrantStore {
         self.change(plugin, |record| {
             let (what, found) = match grant {
                 Grant::Permission(p) => {
-                    record.granted.remove(p.as_str());
-                    record.denied.insert(p.to_string());
-                    match p {
-                        Permission::ExternalHttp => record.hosts.clear(),
-                        Permission::UseSecrets => record.secrets.clear(),
-                        _ => {}
-                    }
+                    record.take_away(*p);
                     return Ok(());
                 }
                 Grant::Host(host) => (host, record.hosts.remove(&permissions::host_pattern(host)?)),
@@ -194,6 +201,31 @@ impl GrantStore {
                 )),
                 _ => error,
             })
+        })
+    }
+
+    /// Takes permissions away as one step, and gives what was decided before, for [`GrantStore::undo`].
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn deny(&self, plugin: &str, denied: &[Permission]) -> Result<Record> {
+        let mut before = Record::default();
+        self.change(plugin, |record| {
+            before = record.clone();
+            denied.iter().for_each(|permission| record.take_away(*permission));
+            Ok(())
+        })?;
+        Ok(before)
+    }
+
+    /// Puts decisions back as they were before a change that came to nothing.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn undo(&self, plugin: &str, before: Record) -> Result<()> {
+        self.change(plugin, |record| {
+            *record = before;
+            Ok(())
         })
     }
 
@@ -358,6 +390,25 @@ mod tests {
         assert!(holds());
         store.forget("p").unwrap();
         assert_eq!(store.record("p").unwrap(), Record::default());
+    }
+
+    #[test]
+    fn what_is_denied_as_one_step_is_undone_as_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(dir.path());
+        store.grant("p", &Grant::Host("a.example".into())).unwrap();
+        store.grant("p", &Grant::Permission(Permission::Spend)).unwrap();
+        let before = store.record("p").unwrap();
+        assert_eq!(store.deny("p", &[Permission::ExternalHttp, Permission::ReadNotes]).unwrap(), before);
+        let after = store.record("p").unwrap();
+        let denied: Vec<&str> = after.denied.iter().map(String::as_str).collect();
+        assert_eq!((denied, after.hosts.len(), after.granted.len()), (vec!["EXTERNAL_HTTP", "READ_NOTES"], 0, 1));
+        store.undo("p", before.clone()).unwrap();
+        assert_eq!(store.record("p").unwrap(), before);
+        let nothing = store.deny("new", &[Permission::ReadNotes]).unwrap();
+        store.undo("new", nothing).unwrap();
+        let text = std::fs::read_to_string(store.paths.grants_file()).unwrap();
+        assert!(!text.contains("new"), "{text}");
     }
 
     #[test]

@@ -306,6 +306,8 @@ pub struct Grants {
     pub(super) folders: BTreeMap<String, PathBuf>,
     /// What is declared and not held.
     pub(super) lacking: Vec<Missing>,
+    /// What the owner took away, whether or not it is declared.
+    denied: BTreeSet<Permission>,
 }
 
 impl Grants {
@@ -460,6 +462,7 @@ pub fn missing(declared: &Declared, grants: &Grants) -> Vec<Missing> {
 
 /// What `new` asks for beyond a version before it, and its owner has not granted: that version declared `old` and held `held`.
 /// Hosts that are listed count, though a plugin that is new holds them at once: who let a plugin in saw its list then, not now.
+/// What the owner took away is no question any more: a version does without it.
 #[must_use]
 pub fn grown(old: &Declared, held: &Grants, new: &Declared, grants: &Grants) -> Vec<Missing> {
     let before = missing(old, grants);
@@ -492,6 +495,7 @@ pub fn grown(old: &Declared, held: &Grants, new: &Declared, grants: &Grants) -> 
             more.push(Missing { permission: Permission::ExternalHttp, names });
         }
     }
+    more.retain(|asked| !grants.denied.contains(&asked.permission));
     more
 }
 
@@ -519,7 +523,8 @@ pub fn effective(record: &Record, declared: &Declared) -> Grants {
         Reach::Any => Reach::of(record.secrets.clone()),
     };
     let folders = record.folders.clone();
-    let mut grants = Grants { words, hosts, owner_hosts, secrets, folders, lacking: Vec::new() };
+    let denied = Permission::ALL.iter().copied().filter(|&p| denied(p)).collect();
+    let mut grants = Grants { words, hosts, owner_hosts, secrets, folders, lacking: Vec::new(), denied };
     grants.lacking = missing(declared, &grants);
     grants
 }
@@ -539,6 +544,10 @@ mod tests {
         let record = |words: &[&str], hosts: &[&str], secrets: &[&str]| {
             let set = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<BTreeSet<_>>();
             Record { granted: set(words), hosts: set(hosts), secrets: set(secrets), ..Record::default() }
+        };
+        let denied = |words: &[&str]| Record {
+            denied: words.iter().map(|s| (*s).to_owned()).collect(),
+            ..Record::default()
         };
         let nothing = record(&[], &[], &[]);
         let http = |hosts: &[&str]| json!([{ "EXTERNAL_HTTP": hosts }]);
@@ -569,6 +578,12 @@ mod tests {
             ),
             (json!([{"USE_SECRETS": ["a", "b"]}]), json!([{"USE_SECRETS": ["a"]}]), nothing.clone(), vec![]),
             (json!([{"USE_SECRETS": ["a"]}]), json!([{"USE_SECRETS": ["a", "b"]}]), record(&[], &[], &["b"]), vec![]),
+            // To what was taken away the answer is known.
+            (json!([]), json!(["READ_NOTES"]), denied(&["READ_NOTES"]), vec![]),
+            (json!([]), json!(["RUN_COMMANDS", "SPEND"]), denied(&["RUN_COMMANDS"]), vec!["SPEND"]),
+            (json!([]), http(&["a.example"]), denied(&["EXTERNAL_HTTP"]), vec![]),
+            (http(&["a.example"]), http(&["a.example", "b.example"]), denied(&["EXTERNAL_HTTP"]), vec![]),
+            (json!([]), json!([{"USE_SECRETS": ["a"]}]), denied(&["USE_SECRETS"]), vec![]),
         ];
         for (old, new, record, want) in rows {
             let (old, new) = (declared(old), declared(new));

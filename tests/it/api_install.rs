@@ -5,7 +5,10 @@ use super::api_client::{Answer, Served};
 use super::world::{World, until};
 use lapidary::app::{Shipped, Watching};
 use lapidary::plugin::package::packed;
+use lapidary::plugin::set::Live;
+use lapidary::service::permissions::Permission;
 use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
 
 const RUN: &str = "const PERMISSIONS = [\"RUN_COMMANDS\", #{ EXTERNAL_HTTP: [\"api.example.org\"] }];\n";
 
@@ -96,6 +99,80 @@ fn what_is_installed_runs_at_once_with_no_permission_beyond_the_harmless_and_rem
     let said = served.post("/api/call", &json!({ "tool": "runner", "arguments": { "text": "x" } })).good();
     assert_eq!(said["error"]["code"], "permission_denied", "{said}");
     assert_eq!(names_in(&served.world.path("user/plugins")), ["kit"], "nothing is left beside it");
+}
+
+/// Asks for what it would hold at once, and for what needs a yes.
+const ASKS: &str = "const PERMISSIONS = [\"READ_NOTES\", \"SPEND\", #{ EXTERNAL_HTTP: [\"api.example.org\"] }];\n";
+
+/// What a plugin holds of what it asks for, and what was taken away, by name.
+fn powers(served: &Served, plugin: &str) -> (Vec<String>, Vec<String>) {
+    let consent = served.get(&format!("/api/plugins/{plugin}/grants")).good();
+    let named = |field: &str| -> Vec<String> {
+        let all = consent["permissions"].as_array().unwrap().iter();
+        all.filter(|p| p[field] == true).map(|p| p["permission"].as_str().unwrap().to_owned()).collect()
+    };
+    (named("granted"), named("denied"))
+}
+
+#[test]
+fn what_is_denied_with_an_installation_is_off_from_the_first_moment() {
+    let served = Served::of(World::watching());
+    let plugins = served.world.host.plugins();
+    let (held, set) = (Arc::new(Mutex::new(Vec::new())), Arc::downgrade(plugins));
+    let seen = held.clone();
+    plugins.on_live(Arc::new(move |live: Live| {
+        let now = set.upgrade().and_then(|set| set.live(&live.plugin)).unwrap().plugin.grants.load_full();
+        let holds = [Permission::ReadNotes, Permission::ExternalHttp].map(|p| now.allows(&p));
+        seen.lock().unwrap().push((live.plugin.to_string(), holds));
+    }));
+    let script = |name: &str| format!("{ASKS}{}", ECHO.replace("echo", name)).into_bytes();
+    upload(&served, "file=free.rhai", &script("free")).good();
+    upload(&served, "file=half.rhai&deny=EXTERNAL_HTTP", &script("half")).good();
+    let answer = upload(&served, "file=bound.rhai&deny=READ_NOTES,%20EXTERNAL_HTTP", &script("bound"));
+    assert_eq!((answer.status, &answer.json()["status"]), (201, &json!("live 1")));
+    let told = |name: &str, holds: [bool; 2]| (name.to_owned(), holds);
+    assert_eq!(
+        *held.lock().unwrap(),
+        [told("free", [true, true]), told("half", [true, false]), told("bound", [false, false])]
+    );
+    let names = |list: &[&str]| list.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+    assert_eq!(powers(&served, "free"), (names(&["READ_NOTES", "EXTERNAL_HTTP"]), names(&[])));
+    assert_eq!(powers(&served, "bound"), (names(&[]), names(&["READ_NOTES", "EXTERNAL_HTTP"])));
+    // And as everywhere, a yes gives it back.
+    served.post("/api/plugins/bound/grants", &json!({ "grant": "READ_NOTES" })).good();
+    assert_eq!(powers(&served, "bound"), (names(&["READ_NOTES"]), names(&["EXTERNAL_HTTP"])));
+}
+
+#[test]
+fn an_installation_that_comes_to_nothing_denies_nothing() {
+    let served = Served::new();
+    served.world.tool("echo", &format!("{ASKS}{ECHO}"));
+    let before = powers(&served, "echo");
+    for (query, script, status, part) in [
+        ("file=new.rhai&deny=FLY", ECHO.replace("echo", "new"), 400, "there is no permission `FLY`"),
+        ("file=new.rhai&deny=EXTERNAL_HTTP=a.example", ECHO.replace("echo", "new"), 400, "no permission"),
+        ("file=new.rhai&deny=READ_NOTES", "fn bad( {".to_owned(), 400, "would not load"),
+        ("file=echo.rhai&deny=READ_NOTES", ECHO.to_owned(), 409, "is there already"),
+    ] {
+        let (_, told) = upload(&served, query, script.as_bytes()).refused(status);
+        assert!(told.contains(part), "{query}: {told}");
+    }
+    assert_eq!(powers(&served, "echo"), before);
+    assert!(!served.world.path("user/tools/new.rhai").exists() && !served.world.path("user/webui/grants.json").exists());
+}
+
+#[test]
+fn one_that_takes_anothers_place_does_without_what_is_denied_and_does_not_wait_for_it() {
+    let served = Served::new();
+    upload(&served, "file=echo.rhai", ECHO.as_bytes()).good();
+    let asks = "const PERMISSIONS = [#{ EXTERNAL_HTTP: [\"api.example.org\"] }];\n";
+    let script = format!("{asks}{ECHO}");
+    let waits = upload(&served, "file=echo.rhai&force=true", script.as_bytes()).good();
+    assert_eq!((&waits["waiting"], &waits["live"]), (&json!(true), &json!(1)), "{waits}");
+    let script = format!("// Another.\n{script}");
+    let live = upload(&served, "file=echo.rhai&force=true&deny=EXTERNAL_HTTP", script.as_bytes()).good();
+    assert_eq!((&live["waiting"], live["status"].as_str().unwrap().starts_with("live ")), (&json!(false), true), "{live}");
+    assert_eq!(powers(&served, "echo"), (vec![], vec!["EXTERNAL_HTTP".to_owned()]));
 }
 
 #[test]

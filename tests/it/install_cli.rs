@@ -27,6 +27,16 @@ fn a_plugin_is_installed_shown_removed_and_brought_back_by_commands() {
     assert!(!dir.path().join("user/tools/echo.rhai").exists());
     let done = run(dir.path(), &["install", path]);
     assert!(done.status.success() && out(&done).contains("lapidary grant echo RUN_COMMANDS"), "{}", out(&done));
+    let other = elsewhere.path().join("quiet.rhai");
+    let asks = format!("const PERMISSIONS = [\"READ_NOTES\", \"SPEND\"];\n{}", ECHO.replace("echo", "quiet"));
+    std::fs::write(&other, asks).unwrap();
+    let quiet = run(dir.path(), &["install", other.to_str().unwrap(), "--deny", "READ_NOTES", "--deny", "SPEND"]);
+    let told = out(&quiet);
+    assert!(quiet.status.success() && told.contains("it may not: read notes; spend money"), "{told}");
+    assert!(!told.contains("needs a grant") && !told.contains("it may:"), "{told}");
+    let wrong = run(dir.path(), &["install", other.to_str().unwrap(), "--force", "--deny", "READ_NOTE"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("READ_NOTES"));
     let again = run(dir.path(), &["install", path, "--json"]);
     assert_eq!(again.status.code(), Some(1));
     let refused: Value = serde_json::from_slice(&again.stdout).unwrap();

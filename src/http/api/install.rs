@@ -3,12 +3,14 @@
 use super::Api;
 use super::answer::{Answer, Asked, At, Sent, blocking};
 use super::table::{Content, Op, delete, get, post, schema_of};
+use crate::base::error::Result;
 use crate::http::plugin::disposition;
 use crate::http::reply::read_within;
-use crate::plugin::install::{Arrival, Existing, Source};
+use crate::plugin::install::{Arrival, Existing, Source, Terms};
 use crate::plugin::package::{MAX_PACKED, Package};
 use crate::plugin::removal::{Data, Removed};
 use crate::plugin::status::Status;
+use crate::service::permissions::Permission;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
@@ -50,6 +52,10 @@ struct InstallAsked {
     /// Put it in the place of an installed plugin of that name; its settings and state stay.
     #[serde(default)]
     force: bool,
+    /// What it shall not do from its first moment on, also of what it would hold without a grant: the words of permissions, with
+    /// commas between.
+    #[serde(default)]
+    deny: String,
     /// Only tell what it would bring.
     #[serde(default)]
     look: bool,
@@ -66,10 +72,13 @@ async fn install(
             blocking(&api, move |host| host.plugins().look_at(&Package::of_bytes(&asked.file, bytes)?)).await?;
         return Ok(Json(arrival).into_response());
     }
+    let words = asked.deny.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let denied = words.map(Permission::read).collect::<Result<_>>()?;
+    let existing = if asked.force { Existing::Replace } else { Existing::Keep };
+    let terms = Terms { existing, denied };
     let status = blocking(&api, move |host| {
         let package = Package::of_bytes(&asked.file, bytes)?;
-        let existing = if asked.force { Existing::Replace } else { Existing::Keep };
-        host.plugins().install(&package, &Source { from: asked.file, method: "upload" }, existing)
+        host.plugins().install(&package, &Source { from: asked.file, method: "upload" }, &terms)
     })
     .await?;
     Ok((StatusCode::CREATED, Json(status)).into_response())

@@ -36,16 +36,18 @@ export async function open(chosen) {
     ],
     actions: [['Leave it', undefined], [look.replaces ? 'Replace it' : 'Install', true, 'primary']],
     onsubmit: async () => {
-      try { status = await send({ force: Boolean(look.replaces) }); } catch (error) { return `${capital(error.message)}.${error.hint ? ` ${capital(error.hint)}.` : ''}`; }
+      const deny = look.permissions.filter((one) => one.granted && !wanted.get(one)).map((one) => one.permission).join();
+      try { status = await send({ force: Boolean(look.replaces), deny }); } catch (error) { return `${capital(error.message)}.${error.hint ? ` ${capital(error.hint)}.` : ''}`; }
       return null;
     },
   });
   if (!status) return;
   keep(status);
+  // What was switched off went along; a yes is a word of its own.
   for (const [one, yes] of wanted) {
-    if (yes === Boolean(one.granted)) continue;
-    const grant = yes ? one.grant ?? one.permission : one.permission;
-    await post(at('plugins', status.name, yes ? 'grants' : 'revoke'), { grant }).catch((error) => failed(error, `${yes ? 'not granted' : 'not taken away'}: ${grant}`));
+    if (!yes || one.granted) continue;
+    const grant = one.grant ?? one.permission;
+    await post(at('plugins', status.name, 'grants'), { grant }).catch((error) => failed(error, `not granted: ${grant}`));
   }
   await refreshTools();
   await visit(status.name);
