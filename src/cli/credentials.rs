@@ -150,11 +150,13 @@ impl Set {
         // Before anybody types: what is stored has to be readable, and a name that is kept has to be there.
         let before = store.list()?.into_iter().find(|listed| listed.name == self.name);
         if self.keep && before.is_none() && self.hosts.is_empty() {
-            return Err(Error::not_found(format!("there is no credential `{}` to keep", self.name)).into());
+            return Err(Error::not_found(format!("there is no credential `{}` to keep", self.name))
+                .hint("leave out --keep to store a value, or see `lapidary credentials list`")
+                .into());
         }
         let (mut value, mut fields) = (None, BTreeMap::new());
         if self.fields.is_empty() && !self.keep {
-            value = Some(ask_one(&self.name)?);
+            value = Some(ask(&format!("value of {}", self.name))?);
         } else if !self.keep {
             fields = ask_fields(&self.name, &self.fields)?;
         }
@@ -222,10 +224,10 @@ fn list(store: &Store, cx: &Context) -> Done {
 /// What is secret, wiped when it goes.
 pub(super) type Value = Zeroizing<String>;
 
-/// One value: everything on stdin, or what a person types.
-fn ask_one(name: &str) -> Result<Value, Stop> {
+/// One value: everything on stdin, or what a person types when asked for it by name.
+pub(super) fn ask(what: &str) -> Result<Value, Stop> {
     if std::io::stdin().is_terminal() {
-        return prompt(&format!("value of {name} (not shown): "));
+        return prompt(&format!("{what} (not shown): "));
     }
     whole_stdin()
 }
@@ -267,11 +269,14 @@ fn all_of_stdin() -> Result<Value, Error> {
     let read = std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes);
     read.map_err(|e| crate::base::error::io("cannot read the value from stdin", &e))?;
     if bytes.len() as u64 > most {
-        return Err(Error::new(Kind::TooLarge, format!("stdin has more than {most} bytes")));
+        return Err(Error::new(Kind::TooLarge, format!("stdin has more than {most} bytes"))
+            .hint("give the value alone, and nothing else"));
     }
     let text = std::str::from_utf8(&bytes);
     // What the error of the conversion says could quote the value.
-    text.map(|text| Zeroizing::new(text.to_owned())).map_err(|_| Error::invalid("the value on stdin is not UTF-8 text"))
+    text.map(|text| Zeroizing::new(text.to_owned())).map_err(|_| {
+        Error::invalid("the value on stdin is not UTF-8 text").hint("give what is not text as base64, say")
+    })
 }
 
 /// A line that a person types and nobody sees.

@@ -5,6 +5,7 @@ use super::context::{Context, Done, Stop, Verdict};
 use super::credentials::{Value, prompt, whole_stdin};
 use super::print;
 use crate::base::clock::Clock;
+use crate::base::error::Error;
 use crate::doors;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -63,6 +64,8 @@ fn ask() -> Result<Value, Stop> {
     if *first == *again {
         Ok(first)
     } else {
-        Err(Stop::Failed(crate::base::error::Error::invalid("the two are not the same; nothing was changed")))
+        Err(Stop::Failed(
+            Error::invalid("the two are not the same, so nothing was changed").hint("type it again: lapidary password set"),
+        ))
     }
 }

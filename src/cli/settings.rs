@@ -1,6 +1,7 @@
 //! `settings`: stored settings through the same transaction as every other door.
 
 use super::context::{Context, Done, Stop, Verdict, known};
+use super::credentials::ask;
 use super::print::{self, Table};
 use crate::app::Host;
 use crate::base::error::Error;
@@ -36,7 +37,7 @@ enum What {
         plugin: String,
         /// The setting
         key: String,
-        /// The new value: text, number, true or false, or a JSON list
+        /// The new value: text, number, true or false, or a JSON list; `-` asks for a password, or reads it from stdin
         #[arg(allow_hyphen_values = true)]
         value: String,
         /// Only show what a model would read differently
@@ -64,8 +65,14 @@ impl Settings {
             What::Get { plugin, key: Some(key) } => get(&host, plugin, key, cx),
             What::Set { plugin, key, value, preview } => {
                 let view = view(&host, plugin)?;
+                let is_secret = view.fields.iter().any(|field| field.key == *key && field.is_secret());
+                // Other programs can see the words of a command.
+                let value = match value.as_str() {
+                    "-" if is_secret => Value::String(ask(&format!("{key} of {plugin}"))?.to_string()),
+                    text => typed(&view, key, text),
+                };
                 let mut patch = Map::new();
-                patch.insert(key.clone(), typed(&view, key, value));
+                patch.insert(key.clone(), value);
                 tune(&host, plugin, &Change::Patch(patch), mode(*preview), cx)
             }
             What::Reset { plugin, key, preview } => {

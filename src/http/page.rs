@@ -2,6 +2,7 @@
 //! do. It holds nothing of anybody, so it is open to all; what it asks for is not.
 
 use super::headers;
+use super::range;
 use super::reply::failure;
 use crate::base::error::Error;
 use crate::base::file;
@@ -9,9 +10,10 @@ use crate::service::digest;
 use axum::extract::Path as Name;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use include_dir::{Dir, include_dir};
-use std::borrow::Cow;
-use std::path::PathBuf;
+use bytes::Bytes;
+use include_dir::{Dir, File, include_dir};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 static FILES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/src/http/page");
@@ -32,13 +34,11 @@ pub(super) async fn part(Name(name): Name<String>, headers: HeaderMap) -> Respon
 }
 
 fn answer(name: &str, headers: &HeaderMap) -> Response {
-    let (Some(kind), Some(bytes)) = (kind(name), bytes(name)) else {
+    let Some((kind, (bytes, tag))) = kind(name).zip(versioned(name)) else {
         return failure(&Error::not_found("the page has no such file").hint("the page is at /"));
     };
-    let tag = format!("\"{:.32}\"", digest::sha256(&bytes));
-    let is_known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|tags| tags.to_str().ok()).any(|tags| {
-        tags.split(',').map(|known| known.trim().trim_start_matches("W/")).any(|known| known == "*" || known == tag)
-    });
+    let mut known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|tags| tags.to_str().ok());
+    let is_known = known.any(|tags| range::names(tags, &tag));
     let kept: [(HeaderName, HeaderValue); 2] = [
         // It is asked for every time, so that a newer program is never shown an older page; the answer is mostly 304.
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
@@ -47,7 +47,7 @@ fn answer(name: &str, headers: &HeaderMap) -> Response {
     let mut response = if is_known {
         (StatusCode::NOT_MODIFIED, kept).into_response()
     } else {
-        (kept, [(header::CONTENT_TYPE, kind)], bytes.into_owned()).into_response()
+        (kept, [(header::CONTENT_TYPE, kind)], bytes).into_response()
     };
     headers::of_page(response.headers_mut());
     response
@@ -67,13 +67,28 @@ fn kind(name: &str) -> Option<&'static str> {
     }
 }
 
-fn bytes(name: &str) -> Option<Cow<'static, [u8]>> {
+/// A file and the tag of its version. The tags of what is embedded are made once.
+fn versioned(name: &str) -> Option<(Bytes, String)> {
+    static EMBEDDED: LazyLock<HashMap<&Path, (Bytes, String)>> = LazyLock::new(|| {
+        let tagged = |file: &'static File<'static>| {
+            let bytes = Bytes::from_static(file.contents());
+            (file.path(), (bytes.clone(), tag(&bytes)))
+        };
+        FILES.files().map(tagged).collect()
+    });
     #[expect(clippy::disallowed_methods, reason = "a door may be told by the environment, as the token is")]
     static FROM: LazyLock<Option<PathBuf>> = LazyLock::new(|| std::env::var_os(FOLDER).map(PathBuf::from));
     match &*FROM {
-        Some(folder) => file::read_capped(&folder.join(name), LARGEST).ok().map(Cow::Owned),
-        None => FILES.get_file(name).map(|file| Cow::Borrowed(file.contents())),
+        Some(folder) => file::read_capped(&folder.join(name), LARGEST).ok().map(|bytes| {
+            let tag = tag(&bytes);
+            (bytes.into(), tag)
+        }),
+        None => EMBEDDED.get(Path::new(name)).cloned(),
     }
+}
+
+fn tag(bytes: &[u8]) -> String {
+    format!("\"{:.32}\"", digest::sha256(bytes))
 }
 
 #[cfg(test)]

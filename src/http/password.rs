@@ -113,7 +113,9 @@ impl Waiting<'_> {
     fn enter(count: &AtomicUsize) -> Result<Waiting<'_>> {
         let waiting = Waiting(count);
         if count.fetch_add(1, Ordering::AcqRel) > WAITING {
-            return Err(Error::new(Kind::RateLimited, "too many passwords are being checked").with_retry_after_ms(5000));
+            return Err(Error::new(Kind::RateLimited, "too many passwords are being checked")
+                .with_retry_after_ms(5000)
+                .hint("try again in 5 seconds, or sign in by a link: lapidary sign-in"));
         }
         Ok(waiting)
     }

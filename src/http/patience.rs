@@ -125,7 +125,7 @@ mod tests {
         on_a_runtime(async {
             let (mut theirs, ours) = duplex(16);
             let mut ours = Patient::new(ours, LONG);
-            let mut write = |ours: &mut Patient<_>| {
+            let write = |ours: &mut Patient<_>| {
                 let written = Pin::new(&mut *ours).poll_write(&mut Context::from_waker(Waker::noop()), &[1; 16]);
                 (written.is_ready(), ours.is_waiting, ours.timer.as_ref().map(|timer| timer.deadline()))
             };

@@ -106,7 +106,8 @@ pub(super) async fn serve(
 fn admit(shared: &Shared, caller: &Caller, plugin: &str, path: &str, parts: &Parts) -> Result<()> {
     let destination = parts.headers.contains_key(FETCH_DEST).then(|| text(&parts.headers, FETCH_DEST).unwrap_or(""));
     if caller.session().is_some() && !access::is_harmless(destination) {
-        return Err(Error::denied("what a plugin gives is not run, and not put into pages"));
+        return Err(Error::denied("what a plugin gives is not run, and not put into pages")
+            .hint("open its address itself, or ask for it as a program does, with a token"));
     }
     let (now, who) = (shared.keys.clock.unix_ms(), (caller.name.clone(), plugin.to_owned()));
     let taken = if !access::only_reads(&parts.method) {
@@ -151,13 +152,14 @@ fn set(headers: &mut HeaderMap, name: header::HeaderName, value: &str) {
 
 fn respond(reply: Reply, asked: &HeaderMap, method: &str) -> Response {
     let is_head = method == "HEAD";
-    let mut response = match &reply.content {
-        Content::File(file) => of_file(file, asked, method),
+    let mut response = match reply.content {
+        Content::File(file) => of_file(&file, asked, method),
         Content::Bytes(bytes) => {
-            let mut response =
-                Response::new(if is_head { Body::empty() } else { Body::from(Bytes::copy_from_slice(bytes)) });
+            let length = bytes.len();
+            let body = if is_head { Body::empty() } else { Body::from(Arc::unwrap_or_clone(bytes)) };
+            let mut response = Response::new(body);
             if is_head && reply.media_type.is_some() {
-                set(response.headers_mut(), header::CONTENT_LENGTH, &bytes.len().to_string());
+                set(response.headers_mut(), header::CONTENT_LENGTH, &length.to_string());
             }
             *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             response

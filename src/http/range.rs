@@ -40,7 +40,7 @@ pub(super) enum Sent {
 /// Decides. What cannot be read in a header is as if it were not there.
 pub(super) fn choose(asked: &Asked, known: &Known) -> Sent {
     let unchanged = match asked.if_none_match {
-        Some(tags) => tags.split(',').map(str::trim).any(|tag| tag == "*" || strong(tag) == known.etag),
+        Some(tags) => names(tags, known.etag),
         // The date that was given out comes back as it was; another one says nothing certain.
         None => asked.if_modified_since.is_some() && asked.if_modified_since.map(str::trim) == known.modified,
     };
@@ -52,6 +52,11 @@ pub(super) fn choose(asked: &Asked, known: &Known) -> Sent {
         Some(range) => part(range, known.size),
         None => Sent::Whole,
     }
+}
+
+/// Whether the tags of an `If-None-Match` name the version with this tag.
+pub(super) fn names(tags: &str, etag: &str) -> bool {
+    tags.split(',').map(str::trim).any(|tag| tag == "*" || strong(tag) == etag)
 }
 
 /// A tag without the mark that it is weak, which does not matter where nothing is put together of parts.

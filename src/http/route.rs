@@ -98,8 +98,12 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, &'static str) 
 }
 
 async fn numbers(State(shared): State<Arc<Shared>>) -> Response {
-    let page = metrics::page(&shared.host, shared.started.elapsed());
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response()
+    // It looks at every plugin, which a swap may hold for a moment.
+    let page = tokio::task::spawn_blocking(move || metrics::page(&shared.host, shared.started.elapsed()));
+    match page.await {
+        Ok(page) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response(),
+        Err(_) => failure(&Error::internal("the host failed while counting").hint("see the host's log")),
+    }
 }
 
 async fn picture(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {

@@ -23,7 +23,8 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use std::net::SocketAddr;
+use ipnet::IpNet;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -33,7 +34,7 @@ use tokio_rustls::TlsAcceptor;
 
 /// Most connections at once; further ones wait to be accepted.
 const CONNECTIONS: u32 = 256;
-/// Most connections at once from one address beyond this machine; further ones are closed.
+/// Most connections at once from one address beyond this machine that is no proxy of the owner's; further ones are closed.
 const FROM_ONE: u32 = 64;
 /// How long the beginning of TLS may take.
 const TLS_TIME: Duration = Duration::from_secs(10);
@@ -78,6 +79,8 @@ pub struct Server<E> {
     /// Whether what is sent can be read on its way.
     is_bare: bool,
     tls: Option<TlsAcceptor>,
+    /// The proxies whose word counts.
+    trusted: Vec<IpNet>,
     router: Router,
     keys: Arc<Keys>,
     closing: watch::Sender<bool>,
@@ -136,7 +139,7 @@ impl<E: Endpoint> Server<E> {
             started: Instant::now(),
             pictures: Pictures::new(),
             api: Api::new(host, keys.clone()),
-            trusted: settings.trusted,
+            trusted: settings.trusted.clone(),
         };
         let api = shared.api.clone();
         let is_bare = !is_here && tls.is_none() && secure_name.is_none() && shared.trusted.is_empty();
@@ -150,6 +153,7 @@ impl<E: Endpoint> Server<E> {
             url,
             is_bare,
             tls,
+            trusted: settings.trusted,
             router,
             keys,
             closing,
@@ -235,8 +239,7 @@ impl<E: Endpoint> Server<E> {
                 () = &mut stop => break,
             };
             let peer = peer.ip().to_canonical();
-            let most = if peer.is_loopback() { CONNECTIONS } else { FROM_ONE };
-            let Some(of_address) = by_address.take(peer, most) else { continue };
+            let Some(of_address) = by_address.take(peer, most(peer, &self.trusted)) else { continue };
             let connection = accept(stream, self.tls.clone(), app.clone(), self.closing.subscribe());
             tokio::spawn(async move {
                 connection.await;
@@ -304,6 +307,12 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let _ = connection.await;
 }
 
+/// Most connections at once from `peer`. A proxy brings everybody's.
+fn most(peer: IpAddr, trusted: &[IpNet]) -> u32 {
+    let brings_others = peer.is_loopback() || trusted.iter().any(|net| net.contains(&peer));
+    if brings_others { CONNECTIONS } else { FROM_ONE }
+}
+
 async fn told(closing: &mut watch::Receiver<bool>) {
     let _ = closing.wait_for(|closing| *closing).await;
 }
@@ -322,5 +331,27 @@ fn cannot_listen(address: SocketAddr, e: &std::io::Error) -> Error {
         std::io::ErrorKind::AddrNotAvailable => Error::invalid(format!("{address} is no address of this machine"))
             .hint("choose 127.0.0.1, or an address that it has"),
         _ => io(format_args!("cannot listen on {address}"), e),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_has_some_connections_and_a_proxy_has_everybodys() {
+        let trusted: Vec<IpNet> = ["10.0.0.0/8", "fd00::1/128"].iter().map(|net| net.parse().unwrap()).collect();
+        for (peer, expected) in [
+            ("127.0.0.1", CONNECTIONS),
+            ("::1", CONNECTIONS),
+            ("10.1.2.3", CONNECTIONS),
+            ("fd00::1", CONNECTIONS),
+            ("fd00::2", FROM_ONE),
+            ("192.168.1.5", FROM_ONE),
+            ("203.0.113.9", FROM_ONE),
+        ] {
+            assert_eq!(most(peer.parse().unwrap(), &trusted), expected, "{peer}");
+        }
     }
 }

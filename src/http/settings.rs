@@ -74,7 +74,8 @@ impl Settings {
             _ => {
                 return Err(Error::invalid(
                     "`tls_cert` and `tls_key` under [server] in user/lapidary.toml go together",
-                ));
+                )
+                .hint("name both files, or neither"));
             }
         };
         let trusted = list("trusted_proxies")?.iter().map(|entry| network(entry)).collect::<Result<_>>()?;

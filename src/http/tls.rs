@@ -98,6 +98,7 @@ impl Files {
                 _ => "cannot be used with",
             };
             Error::invalid(format!("the key in `{}` {what} `{}`", self.key.display(), self.certificate.display()))
+                .hint("name the key that the certificate was made with, as `tls_key` under [server]")
         })
     }
 }

@@ -204,15 +204,17 @@ impl Plugins {
         let services = &self.loader.services;
         // A switches file that cannot be read is reported and set aside; then the defaults count.
         let switches = Switches::load(&services.paths, &services.clock, &self.bus).unwrap_or_default();
+        // Manifests are read before the lock is taken.
+        let is_on = |plugin: &Found| switches.is_enabled(&plugin.name, read::default_enabled(plugin, stock));
+        let enabled: Vec<bool> = found.plugins.iter().map(is_on).collect();
         let mut need = Vec::new();
         let mut state = self.state();
         state.notices = found.notices;
         let mut gone: Vec<Arc<str>> = state.entries.keys().cloned().collect();
-        for (index, plugin) in found.plugins.into_iter().enumerate() {
+        for (index, (plugin, enabled)) in found.plugins.into_iter().zip(enabled).enumerate() {
             let name: Arc<str> = plugin.name.as_str().into();
             let rank = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
             gone.retain(|g| *g != name);
-            let enabled = switches.is_enabled(&name, read::default_enabled(&plugin, &*self.loader.stock));
             match state.entries.get_mut(&name) {
                 Some(entry) => {
                     let moved = entry.found.location != plugin.location;

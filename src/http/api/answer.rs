@@ -18,6 +18,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
+/// What to do about a request that does not fit.
+const SAYS: &str = "/api/openapi.json says what goes in";
+
 /// What a handler gives.
 pub(super) type Answer<T> = std::result::Result<T, Refusal>;
 
@@ -49,7 +52,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for At<T> {
 }
 
 fn bad_path(e: &PathRejection) -> Error {
-    Error::invalid(format!("the address cannot be read: {}", lowered(&e.body_text())))
+    Error::invalid(format!("the address cannot be read: {}", lowered(&e.body_text()))).hint(SAYS)
 }
 
 /// The query, by its fields; one that is not known is refused.
@@ -64,7 +67,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Asked<T
             Err(e) => {
                 let text = e.body_text();
                 let what = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
-                Err(Error::invalid(format!("the query does not fit: {}", lowered(what))).into())
+                Err(Error::invalid(format!("the query does not fit: {}", lowered(what))).hint(SAYS).into())
             }
         }
     }
@@ -97,7 +100,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for SecretSent<T> {
 /// # Errors
 /// `invalid_arguments` with the place: no JSON, a key twice, a number beyond 64 bits, a field that is not known or does not fit.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
-    fitted(object(body).map_err(|e| Error::from(e).context("the body"))?, |told| Some(told))
+    fitted(object(body).map_err(|e| Error::from(e).context("the body"))?, Some)
 }
 
 /// As [`read`], for a body that holds a secret: the failure names the place and quotes nothing that was sent.
@@ -108,20 +111,19 @@ pub(super) fn read_secret<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     let value = object(body).map_err(|e| Error::invalid(format!("the body is not valid JSON at {}", e.position())))?;
     let names_fields = ["unknown field", "missing field", "duplicate field"];
     fitted(value, |told| names_fields.iter().any(|start| told.starts_with(start)).then_some(told))
-        .map_err(|e| e.hint("/api/openapi.json says what goes in"))
 }
 
 /// A value as one of this type; `shown` says what of the reason may be told.
 fn fitted<T: DeserializeOwned>(value: Value, shown: impl Fn(String) -> Option<String>) -> Result<T> {
     // A list would do as an object whose fields are in order, and says nothing about what it means.
     if !value.is_object() {
-        return Err(Error::invalid("the body is no JSON object"));
+        return Err(Error::invalid("the body is no JSON object").hint(SAYS));
     }
     serde_path_to_error::deserialize(value).map_err(|e| {
         let path = e.path().to_string();
         let place = if path == "." { String::new() } else { format!(" at `{path}`") };
         let told = shown(e.into_inner().to_string()).map(|told| format!(": {}", lowered(&told)));
-        Error::invalid(format!("the body does not fit{place}{}", told.unwrap_or_default()))
+        Error::invalid(format!("the body does not fit{place}{}", told.unwrap_or_default())).hint(SAYS)
     })
 }
 

@@ -54,15 +54,19 @@ struct HostFacts {
     failures: u64,
 }
 
-async fn host(State(api): State<Arc<Api>>) -> Json<HostFacts> {
-    let counted = api.host.counted();
-    Json(HostFacts {
-        name: "lapidary",
-        version: env!("CARGO_PKG_VERSION"),
-        plugins: api.host.plugins().names().len(),
-        tools: api.host.dispatcher().snapshot().len(),
-        started_at: api.started_at.clone(),
-        calls: counted.calls,
-        failures: counted.failures,
-    })
+async fn host(State(api): State<Arc<Api>>) -> Answer<Json<HostFacts>> {
+    let started_at = api.started_at.clone();
+    let facts = blocking(&api, move |host| {
+        let counted = host.counted();
+        Ok(HostFacts {
+            name: "lapidary",
+            version: env!("CARGO_PKG_VERSION"),
+            plugins: host.plugins().names().len(),
+            tools: host.dispatcher().snapshot().len(),
+            started_at,
+            calls: counted.calls,
+            failures: counted.failures,
+        })
+    });
+    Ok(Json(facts.await?))
 }

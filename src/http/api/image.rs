@@ -55,9 +55,9 @@ async fn serve(State(api): State<Arc<Api>>, At(id): At<String>, Asked(asked): As
         }
         let image = images::shown_image(data, Audience::Both, &|| Ok(()))?;
         match image.for_model() {
-            Some((media_type, bytes)) => Ok((images::media_type(bytes).unwrap_or(own), bytes.to_vec(), media_type))
-                .map(|(media_type, bytes, _)| (media_type, bytes)),
-            None => Err(Error::new(Kind::BadImage, "a model is shown nothing of this picture")),
+            Some((_, bytes)) => Ok((images::media_type(bytes).unwrap_or(own), bytes.to_vec())),
+            None => Err(Error::new(Kind::BadImage, "a model is shown nothing of this picture")
+                .hint("without `view=model` it is the person's copy")),
         }
     })
     .await?;

@@ -1,7 +1,7 @@
 //! `/api/plugins`: what there is, what is live of it; making, switching and loading it, and going back to earlier versions.
 
 use super::Api;
-use super::answer::{Answer, At, Sent, blocking};
+use super::answer::{Answer, At, Sent, blocking, encoded, json_text};
 use super::table::{Content, Op, get, post, schema_of};
 use crate::app::Host;
 use crate::base::error::Result;
@@ -13,6 +13,7 @@ use crate::plugin::status::Status;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -63,17 +64,19 @@ struct Notice {
     message: String,
 }
 
-async fn list(State(api): State<Arc<Api>>) -> Json<Plugins> {
-    let plugins = api.host.plugins();
-    let notices = plugins.notices().into_iter();
-    Json(Plugins {
-        plugins: plugins.statuses(),
-        notices: notices.map(|notice| Notice { subject: notice.subject, message: notice.message }).collect(),
-    })
+async fn list(State(api): State<Arc<Api>>) -> Answer<Response> {
+    // A workshop may have a thousand, and a swap may hold them for a moment.
+    let listed = blocking(&api, |host| {
+        let plugins = host.plugins();
+        let notices = plugins.notices().into_iter();
+        let notices = notices.map(|notice| Notice { subject: notice.subject, message: notice.message }).collect();
+        encoded("the list", &Plugins { plugins: plugins.statuses(), notices })
+    });
+    Ok(json_text(listed.await?))
 }
 
 async fn one(State(api): State<Arc<Api>>, At(name): At<String>) -> Answer<Json<Status>> {
-    Ok(Json(known(&api.host, &name)?))
+    Ok(Json(blocking(&api, move |host| known(host, &name)).await?))
 }
 
 /// The state of a plugin, or the failure with names that are close.

@@ -148,7 +148,7 @@ async fn remove(State(api): State<Arc<Api>>, At(name): At<String>) -> Answer<Sta
         let services = host.services();
         if saved::load(host.paths())?.get(&name).is_none() {
             let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
-            return Err(Error::not_found(format!("no toolset `{shown}` is saved")));
+            return Err(Error::not_found(format!("no toolset `{shown}` is saved")).hint("GET /api/toolsets lists them"));
         }
         saved::delete(host.paths(), &services.clock, &services.bus, &name)?;
         host.plugins().toolsets_changed();
