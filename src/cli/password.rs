@@ -65,7 +65,8 @@ fn ask() -> Result<Value, Stop> {
         Ok(first)
     } else {
         Err(Stop::Failed(
-            Error::invalid("the two are not the same, so nothing was changed").hint("type it again: lapidary password set"),
+            Error::invalid("the two are not the same, so nothing was changed")
+                .hint("type it again: lapidary password set"),
         ))
     }
 }

@@ -545,10 +545,8 @@ mod tests {
             let set = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<BTreeSet<_>>();
             Record { granted: set(words), hosts: set(hosts), secrets: set(secrets), ..Record::default() }
         };
-        let denied = |words: &[&str]| Record {
-            denied: words.iter().map(|s| (*s).to_owned()).collect(),
-            ..Record::default()
-        };
+        let denied =
+            |words: &[&str]| Record { denied: words.iter().map(|s| (*s).to_owned()).collect(), ..Record::default() };
         let nothing = record(&[], &[], &[]);
         let http = |hosts: &[&str]| json!([{ "EXTERNAL_HTTP": hosts }]);
         // what was declared, what is declared now, what the owner granted, what is asked for beyond

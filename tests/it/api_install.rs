@@ -158,7 +158,9 @@ fn an_installation_that_comes_to_nothing_denies_nothing() {
         assert!(told.contains(part), "{query}: {told}");
     }
     assert_eq!(powers(&served, "echo"), before);
-    assert!(!served.world.path("user/tools/new.rhai").exists() && !served.world.path("user/webui/grants.json").exists());
+    assert!(
+        !served.world.path("user/tools/new.rhai").exists() && !served.world.path("user/webui/grants.json").exists()
+    );
 }
 
 #[test]
@@ -171,7 +173,11 @@ fn one_that_takes_anothers_place_does_without_what_is_denied_and_does_not_wait_f
     assert_eq!((&waits["waiting"], &waits["live"]), (&json!(true), &json!(1)), "{waits}");
     let script = format!("// Another.\n{script}");
     let live = upload(&served, "file=echo.rhai&force=true&deny=EXTERNAL_HTTP", script.as_bytes()).good();
-    assert_eq!((&live["waiting"], live["status"].as_str().unwrap().starts_with("live ")), (&json!(false), true), "{live}");
+    assert_eq!(
+        (&live["waiting"], live["status"].as_str().unwrap().starts_with("live ")),
+        (&json!(false), true),
+        "{live}"
+    );
     assert_eq!(powers(&served, "echo"), (vec![], vec!["EXTERNAL_HTTP".to_owned()]));
 }
 

@@ -371,6 +371,22 @@ fn tools_are_listed_as_a_model_sees_them() {
 }
 
 #[test]
+fn a_password_among_settings_may_come_from_stdin_and_is_not_shown() {
+    let sh = bench();
+    let fields = r#"[{"key": "pass", "type": "string", "widget": "password"}, {"key": "sign", "type": "string"}]"#;
+    let manifest = format!(
+        r#"{{"name": "mail", "version": "1.0.0", "description": "For tests.", "capabilities": {{"settings": {fields}}}}}"#
+    );
+    sh.write("user/plugins/mail/plugin.json", manifest);
+    sh.write("user/plugins/mail/tools/mail.rhai", "/// Send. Use it when testing.\n/// @local\nfn send_mail() { 1 }\n");
+    let set = sh.run_with(&["settings", "set", "mail", "pass", "-"], b"hunter2hunter2\n").ends(0).says("pass = ");
+    assert!(!set.out.contains("hunter2") && !set.err.contains("hunter2"), "{} {}", set.out, set.err);
+    let stored: Value = serde_json::from_str(&sh.read("user/webui/plugins/mail.json")).unwrap();
+    assert_eq!(stored["pass"], "hunter2hunter2");
+    sh.run(&["settings", "set", "mail", "sign", "-"]).ends(0).says("sign = - (saved)");
+}
+
+#[test]
 fn settings_go_through_the_transaction() {
     let sh = bench();
     sh.run(&["settings", "list"]).ends(0).says("dice").says("painter");

@@ -378,7 +378,8 @@ fn a_strangers_script_says_what_it_may_do_before_it_is_live() {
         assert_eq!(bench.shell.read("user/tools/stranger.rhai"), stranger);
         let decided: Value = serde_json::from_str(&bench.shell.read("user/webui/grants.json")).unwrap();
         assert_eq!(decided["stranger"], json!({ "denied": ["EXTERNAL_HTTP"] }));
-        let revoked = browser.eval("performance.getEntriesByType('resource').some((one) => one.name.includes('/revoke'))").await;
+        let revoked =
+            browser.eval("performance.getEntriesByType('resource').some((one) => one.name.includes('/revoke'))").await;
         assert_eq!(revoked, json!(false), "it went along, so there was no moment in which it could");
         quiet(browser).await;
     });

@@ -61,11 +61,7 @@ struct InstallAsked {
     look: bool,
 }
 
-async fn install(
-    State(api): State<Arc<Api>>,
-    Asked(asked): Asked<InstallAsked>,
-    body: Body,
-) -> Answer<Response> {
+async fn install(State(api): State<Arc<Api>>, Asked(asked): Asked<InstallAsked>, body: Body) -> Answer<Response> {
     let bytes = Vec::from(read_within(body, MAX_PACKED).await?);
     if asked.look {
         let arrival: Arrival =

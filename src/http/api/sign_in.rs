@@ -190,7 +190,9 @@ async fn sign_in(
     let keys = &api.keys;
     let (parts, sent) = request.into_parts();
     if !access::is_own_page(fetch_site(&parts.headers)) {
-        return Err(Error::denied("a page of another site may not sign in here").hint("open the address itself").into());
+        return Err(Error::denied("a page of another site may not sign in here")
+            .hint("open the address itself")
+            .into());
     }
     let tries = keys.sign_ins.take(limit::neighbour(client.address), keys.clock.unix_ms());
     tries.map_err(|ms| limit::later("too many tries of signing in", ms))?;

@@ -43,11 +43,9 @@ fn object(map: Map<String, Value>, beside: Beside) -> Map<String, Value> {
                 children.into_iter().map(|child| simplify(child, beside)).collect()
             }
             ("items" | "unevaluatedItems", _, Value::Bool(true)) => continue,
-            (
-                "items" | "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems",
-                _,
-                Value::Bool(word),
-            ) => Value::Bool(word),
+            ("items" | "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems", _, Value::Bool(word)) => {
+                Value::Bool(word)
+            }
             (_, Holds::One, child) => simplify(child, beside),
             (_, _, value) => value,
         };
