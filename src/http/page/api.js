@@ -210,11 +210,11 @@ async function happened(name, data) {
   switch (name) {
     case 'hello':
       // Another boot numbers its events anew, and may have loaded anything.
-      if (feed.boot && feed.boot !== data.boot) { feed.last = null; await refresh(); }
+      if (feed.boot && feed.boot !== data.boot) { feed.last = null; await refresh(); tell('anew'); }
       feed.boot = data.boot;
       store.version = data.version;
       break;
-    case 'resync': await refresh(); break;
+    case 'resync': await refresh(); tell('anew'); break;
     case 'plugin_live': case 'plugin_failed': case 'plugin_waits':
       await refreshPlugin(data.plugin);
       break;
@@ -272,3 +272,16 @@ export const pluginOf = (name) => store.plugins.find((plugin) => plugin.name ===
 export const toolsOf = (plugin) => store.tools.filter((tool) => tool.plugin === plugin);
 /** Letters for a name of our own: also where a page is not secure enough for randomUUID. */
 export const randomId = () => [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+
+/** The state of a plugin in one word and in the words of every other door. */
+export function chipOf(status) {
+  const live = status.live;
+  const left = status.quarantined?.length ? `quarantined: tool ${status.quarantined.map((one) => one.tool).join(', ')}` : '';
+  if (!status.enabled) return { state: 'off', short: 'off', long: 'off' };
+  if (status.waiting) return { state: 'held', short: live ? `${live}/${status.disk} held` : 'held', long: live ? `live ${live}, held: wants more` : 'held: wants more' };
+  if (live && status.disk) return { state: 'look', short: `${live}/${status.disk} !`, long: `live ${live}, disk ${status.disk} failed` };
+  if (!live) return { state: 'bad', short: 'failed', long: 'failed' };
+  const partly = status.diagnostics?.length ? ', some files failed' : '';
+  if (left || partly) return { state: 'look', short: `${live} !`, long: [`live ${live}${partly}`, left].filter(Boolean).join(', ') };
+  return { state: 'live', short: `${live} ✓`, long: `live ${live} ✓` };
+}

@@ -22,15 +22,40 @@ function add(element, children) {
   }
 }
 
-/** Puts these in place of what stood in the element. */
+/** Puts these in place of what stood in the element. The focus stays at what took the place of what had it. */
 export function fill(element, ...children) {
+  const regain = holding(element);
   element.textContent = '';
   add(element, children);
+  regain?.();
   return element;
+}
+
+const STOPS = 'a[href], button, input, select, textarea, summary, [tabindex]';
+/** Where Tab stops within an element, in its order. */
+export const stops = (element) => [...element.querySelectorAll(STOPS)].filter((one) => one.tabIndex >= 0 && !one.disabled && one.checkVisibility({ visibilityProperty: true }));
+/** What makes two controls the same for a person: their kind and what they are called. */
+const likeness = (one) => [one.tagName, one.id.replace(/\d+/g, ''), one.getAttribute('href'), one.getAttribute('aria-label') ?? (one.tagName === 'BUTTON' ? one.textContent : '')].join('\n');
+
+/** Where the focus is within `element`, as a function that gives it back after a new drawing: to its like, else to its neighbour. */
+function holding(element) {
+  const old = document.activeElement;
+  if (old === element || !element.contains(old)) return null;
+  const wanted = likeness(old);
+  const place = stops(element).indexOf(old);
+  return () => {
+    if (old.isConnected) return;
+    const now = stops(element);
+    const near = now.filter((one) => likeness(one) === wanted).sort((a, b) => Math.abs(now.indexOf(a) - place) - Math.abs(now.indexOf(b) - place))[0];
+    let next = near ?? now[Math.max(0, Math.min(place, now.length) - 1)];
+    for (let up = element.parentElement; !next && up; up = up.parentElement) [next] = stops(up);
+    next?.focus({ preventScroll: true });
+  };
 }
 
 /** Makes the children of `parent` these, `[key, make]` each: one whose key was there stays as it is, with its focus. */
 export function sync(parent, wanted) {
+  const regain = holding(parent);
   const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
   let place = parent.firstElementChild;
   for (const [key, make] of wanted) {
@@ -48,6 +73,7 @@ export function sync(parent, wanted) {
     child.remove();
   }
   while (place) { const next = place.nextElementSibling; place.remove(); place = next; }
+  regain?.();
 }
 
 /** The element with this id; the shell has it, so a missing one is a mistake of ours. */
@@ -75,15 +101,23 @@ export function announce(text) {
 export function toast(text, { kind = 'note', action, run, stay = kind === 'bad' ? 20000 : 6000 } = {}) {
   const note = h('div', { class: 'toast', data: { kind } }, h('p', {}, text));
   let timer;
-  const close = () => { clearTimeout(timer); note.remove(); };
+  let from = null;
+  note.addEventListener('focusin', (event) => { if (!note.contains(event.relatedTarget)) from = event.relatedTarget; });
+  const close = () => {
+    clearTimeout(timer);
+    // Who dismisses it by keys goes on where he was.
+    if (note.contains(document.activeElement)) (from?.isConnected ? from : stops($('main'))[0])?.focus();
+    note.remove();
+  };
   if (action) note.append(button(action, () => { close(); run(); }, 'small'));
   note.append(button('×', close, 'quiet icon', { 'aria-label': 'Dismiss' }));
+  note.close = close;
   const start = () => { timer = setTimeout(close, stay); };
   for (const event of ['pointerenter', 'focusin']) note.addEventListener(event, () => clearTimeout(timer));
   for (const event of ['pointerleave', 'focusout']) note.addEventListener(event, start);
   const all = $('toasts');
   all.append(note);
-  while (all.children.length > 4) all.firstChild.remove();
+  while (all.children.length > 4) all.firstChild.close();
   start();
   announce(text);
   return close;
@@ -217,7 +251,8 @@ export const styles = (() => {
   const asked = new Map();
   return (name) => {
     if (!asked.has(name)) asked.set(name, new Promise((done) => {
-      const link = h('link', { rel: 'stylesheet', href: `/page/${name}`, onload: done, onerror: done });
+      // One that does not come is asked for again when it is wanted again.
+      const link = h('link', { rel: 'stylesheet', href: `/page/${name}`, onload: done, onerror: () => { asked.delete(name); link.remove(); done(); } });
       document.head.append(link);
     }));
     return asked.get(name);

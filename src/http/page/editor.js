@@ -361,7 +361,7 @@ const topOf = (problem) => (caret.line === problem.row + 1 && problem.row > 0 ? 
 
 let keys = null;
 /** What keys do and what completes comes when the script is first reached for. */
-const wake = () => (keys ??= Promise.all([import('./typing.js'), import('./complete.js')]).then((modules) => { awake = true; return modules; }));
+const wake = () => (keys ??= Promise.all([import('./typing.js'), import('./complete.js')]).then((modules) => { awake = true; return modules; }, () => { keys = null; return []; }));
 let awake = false;
 code.addEventListener('focus', wake, { once: true });
 box.addEventListener('pointerenter', wake, { once: true });
@@ -371,7 +371,7 @@ code.addEventListener('keydown', (event) => {
   // A key that the browser would take for something else waits for the few milliseconds until its meaning is here.
   if (event.key === 'Tab' || event.key === 'Enter') {
     event.preventDefault();
-    first.then(([typing]) => typing.key(new KeyboardEvent('keydown', { key: event.key, shiftKey: event.shiftKey, cancelable: true })));
+    first.then(([typing]) => typing?.key(new KeyboardEvent('keydown', { key: event.key, shiftKey: event.shiftKey, cancelable: true })));
   }
 });
 

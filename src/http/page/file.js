@@ -4,13 +4,10 @@
 import { store, tell, get, post, put, at, query, keep } from './api.js';
 import { $, announce, failed, pref, toast, when } from './dom.js';
 import * as editor from './editor.js';
-import { draftKey, isDirty, notice, openFile, select, showProblems, strip } from './workshop.js';
+import { draftKey, isDirty, notice, openFile, page, select, showProblems, strip } from './workshop.js';
 import { open } from './main.js';
 
-/** Tells this page's drafts from those of another tab. */
-const page = Math.random().toString(36).slice(2);
 let saving = null;
-let draftTimer;
 
 // ── Saving ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -125,27 +122,10 @@ function clearPressing() {
 
 // ── Unsaved text ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** The text changed: a draft is kept soon, and taken away again where nothing is unsaved. */
-export function edited() {
-  const file = store.open;
-  if (!file) return;
-  const key = draftKey();
-  clearTimeout(draftTimer);
-  draftTimer = setTimeout(() => writeDraft(file, key), 250);
-}
-
-function writeDraft(file, key) {
-  if (store.open !== file) return;
-  if (isDirty()) pref.set(key, { text: editor.text(), base: file.version, at: new Date().toISOString(), page });
-  else pref.drop(key);
-}
-
-// A page that is left within the quarter second still keeps what was typed.
-window.addEventListener('pagehide', () => { if (store.open && isDirty()) writeDraft(store.open, draftKey()); });
 window.addEventListener('beforeunload', (event) => { if (isDirty() && !storageWorks()) event.preventDefault(); });
 function storageWorks() { pref.set('probe', 1); return pref.get('probe', 0) === 1; }
 
-function keptSafe(file) { clearTimeout(draftTimer); pref.drop(draftKey(file)); }
+const keptSafe = (file) => pref.drop(draftKey(file));
 
 /** Offers unsaved text that was kept; what this very page left behind comes back by itself. */
 export async function offerDraft() {

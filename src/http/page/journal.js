@@ -105,3 +105,4 @@ async function toWorkshop(call) {
 const soon = calm(200, () => { if (place && document.body.dataset.view === 'journal') fetchCalls(); });
 on('host:call_ended', soon);
 on('host:journal_cleared', soon);
+on('anew', soon);

@@ -2,7 +2,7 @@
 // A view or a dialog that is not the Workshop comes by `import()` when it is first wanted.
 
 import { store, on, get, post, refresh, follow, tryNow } from './api.js';
-import { $, announce, failed, mod, onMac, pref, styles } from './dom.js';
+import { $, announce, failed, mod, onMac, pref, stops, styles } from './dom.js';
 import * as workshop from './workshop.js';
 
 const VIEWS = ['workshop', 'journal', 'settings'];
@@ -80,17 +80,32 @@ export async function route() {
     const module = view === 'journal' ? await import('./journal.js') : await import('./plugins.js');
     await module.show($(view), rest);
   }
+  land();
   if (changed) announce(view);
 }
+
+/** The focus is never lost: where it has no place in sight it goes to what one most likely wants of the view. */
+function land() {
+  const now = document.activeElement;
+  if (!store.session || document.querySelector('dialog[open]') || (now !== document.body && now.checkVisibility())) return;
+  const wished = view === 'workshop' ? ['#run', '#plugins [aria-current=true]', '#code'] : ['a[aria-current=true]'];
+  const there = stops($(view));
+  (wished.map((one) => there.find((stop) => stop.matches(one))).find(Boolean) ?? there[0])?.focus({ preventScroll: true });
+}
+// A dialog gives the focus back to what opened it; that may be gone meanwhile.
+document.addEventListener('close', land, { capture: true });
 
 const decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
 window.addEventListener('hashchange', route);
 
 /** Opens what stands in a module of its own: `open('palette')`. */
-export async function open(name, ...given) {
+export const open = (name, ...given) => call(name, 'open', ...given);
+
+/** Calls a function of such a module, or says that it cannot be had. */
+export async function call(name, what, ...given) {
   try {
     await styles('more.css');
-    return await (await import(`./${name}.js`)).open(...given);
+    return await (await import(`./${name}.js`))[what](...given);
   } catch (error) {
     failed(error instanceof TypeError ? { message: 'this part of the page could not be fetched', hint: 'try again when the host answers' } : error);
     if (!(error instanceof TypeError)) throw error;
@@ -121,7 +136,7 @@ window.addEventListener('keydown', (event) => {
 });
 
 $('commands').addEventListener('click', () => open('palette'));
-document.querySelector('.skip').addEventListener('click', (event) => { event.preventDefault(); $('main').focus(); });
+document.querySelector('.skip').addEventListener('click', (event) => { event.preventDefault(); (stops($('main'))[0] ?? $('main')).focus(); });
 
 // A file that is dragged in is looked at before anything happens to it.
 let dragging = false;
@@ -149,7 +164,7 @@ function gone({ online, seconds }) {
   if (online) {
     if (!bar.hidden) announce('The host answers again.');
     bar.hidden = true;
-    return;
+    return land();
   }
   let left = Math.max(1, Math.round(seconds));
   const say = () => { $('gone-text').textContent = `The host does not answer. What you typed is kept here; trying again${left > 1 ? ` in ${left} s` : ''}.`; };

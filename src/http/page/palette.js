@@ -1,6 +1,6 @@
 // The palette of Ctrl+K: commands, tools, plugins, and a new tool. What is typed is sought in all of them.
 
-import { store, del, at, toolsOf, pluginOf, tell } from './api.js';
+import { store, del, at, chipOf, toolsOf, pluginOf, tell } from './api.js';
 import { h, announce, failed, fill, onMac } from './dom.js';
 import * as workshop from './workshop.js';
 import * as main from './main.js';
@@ -41,7 +41,7 @@ function commands() {
 
 function everything() {
   const tools = store.plugins.flatMap((status) => toolsOf(status.name)).map((tool) => ({ name: tool.name, kind: 'tool', more: tool.plugin, act: () => { location.hash = `#/workshop/${encodeURIComponent(tool.plugin)}/${encodeURIComponent(tool.name)}`; } }));
-  const plugins = store.plugins.map((status) => ({ name: status.name, kind: 'plugin', more: workshop.chipOf(status).long, act: () => { location.hash = `#/workshop/${encodeURIComponent(status.name)}`; } }));
+  const plugins = store.plugins.map((status) => ({ name: status.name, kind: 'plugin', more: chipOf(status).long, act: () => { location.hash = `#/workshop/${encodeURIComponent(status.name)}`; } }));
   return [...commands(), ...tools, ...plugins];
 }
 

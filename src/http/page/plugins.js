@@ -1,9 +1,9 @@
 // The Settings view: at the left every plugin and what belongs to the host; at the right what is chosen: switches, permissions,
 // settings, files to share; or toolsets, or who may sign in.
 
-import { store, on, get, at, pluginOf } from './api.js';
+import { store, on, get, at, chipOf, pluginOf } from './api.js';
 import { h, button, empty, fill, sync, toggle, when } from './dom.js';
-import { act, chip, chipOf, visit } from './workshop.js';
+import { act, chip, visit } from './workshop.js';
 import { open } from './main.js';
 
 const HOST = [['-access', 'Sign-in and tokens'], ['-toolsets', 'Toolsets'], ['-removed', 'Uninstalled'], ['-about', 'This host']];

@@ -3,7 +3,7 @@
 
 import { h, $, button, fill, many, size, took, diffView, styles } from './dom.js';
 import { open } from './main.js';
-import { goToFinding } from './workshop.js';
+import { drawer, goToFinding, visit } from './workshop.js';
 
 const imageOf = (id, view = '') => `/api/tool-image/${encodeURIComponent(id.replace(/^img:/, ''))}${view}`;
 /** Only a path on this host, or a picture's handle: a result cannot make the page ask anybody else. */
@@ -65,6 +65,7 @@ function problem(result) {
   const lead = /^\s*/.exec(diagnostic?.snippet ?? '')[0].length;
   return h('div', { class: 'trouble' }, h('p', {}, h('strong', {}, error.code), ` ${error.message}`),
     error.hint && h('p', { class: 'soft' }, error.hint),
+    error.code === 'permission_denied' && result.plugin && button('See what it may do', async () => { await visit(result.plugin, result.tool); if ($('tab-permissions').ariaSelected !== 'true') drawer('permissions'); }, 'small'),
     diagnostic?.line > 0 && error.code !== 'cancelled' && [
       diagnostic.snippet !== undefined && h('pre', { class: 'snippet', tabindex: '0' }, `${diagnostic.snippet.slice(lead)}\n`,
         diagnostic.column > 0 && h('span', { class: 'caret' }, `${' '.repeat(Math.max(0, diagnostic.column - (diagnostic.snippet_column ?? 1) - lead))}^`)),

@@ -47,7 +47,7 @@ function draw() {
         ? h('h2', {}, h('label', { class: 'sr', for: 'tool-select' }, 'Tool'), chooser(siblings, tool))
         : h('h2', { id: 'tool-name', title: tool.name }, tool.name),
       h('span', { class: 'grow' }),
-      h('button', { type: 'submit', id: 'run', form: 'args', class: 'primary', 'aria-keyshortcuts': 'Control+Enter Meta+Enter' }, 'Run ', h('span', { 'aria-hidden': 'true' }, '⏎'))),
+      h('button', { type: 'submit', id: 'run', form: 'args', class: 'primary', 'aria-disabled': running ? 'true' : null, 'aria-keyshortcuts': 'Control+Enter Meta+Enter' }, 'Run ', h('span', { 'aria-hidden': 'true' }, '⏎'))),
     h('div', { class: 'scroll' },
       h('p', { class: 'about', title: tool.description }, tool.description),
       !tool.offered && h('p', { class: 'note', data: { kind: 'look' } }, tool.hidden ? 'Hidden: models get it only by name, in a saved toolset.' : 'A setting switches this tool off: models do not get it.'),
@@ -112,7 +112,7 @@ async function follow(tool, ask, then) {
   const call = `page-${randomId()}`;
   const mine = { tool, call, abort: new AbortController(), started: performance.now(), words: '', logs: [] };
   running = mine;
-  $('run').disabled = true;
+  busy(true);
   $('result')?.classList.add('stale');
   const bar = setTimeout(() => drawProgress(mine), SOON);
   try {
@@ -132,9 +132,14 @@ async function follow(tool, ask, then) {
   clearTimeout(bar);
   clearInterval(mine.clock);
   running = null;
-  if ($('run')) $('run').disabled = false;
+  busy(false);
+  // Cancel goes with the bar.
+  if ($('meta')?.contains(document.activeElement)) $('run').focus({ preventScroll: true });
   if (store.tool === tool) await showLast(true);
 }
+
+/** A button that is disabled would lose the focus, and the next Enter would run nothing. */
+const busy = (is) => $('run')?.setAttribute('aria-disabled', String(is));
 
 function progressed(mine, data) {
   if (data.text) { mine.said = data.text; if (!mine.stopping) mine.words = data.text; }
@@ -234,6 +239,7 @@ function line(call) {
 
 on('host:call_ended', (event) => { if (event.tool === store.tool) recent(); });
 on('host:journal_cleared', () => recent());
+on('anew', () => recent());
 
 /** A save went live: the last call runs again, and the two results stand side by side. */
 on('host:plugin_live', async (event) => {

@@ -1,28 +1,15 @@
 // The Workshop: the list at the left, which plugin, tool and file are looked at, the columns and the drawer's place.
 // The editor draws the text, run.js the right column; saving and conflicts are file.js.
 
-import { store, on, tell, get, post, at, query, pluginOf, toolsOf } from './api.js';
-import { h, $, announce, button, calm, divide, empty, fill, failed, pref, sync, toast, styles } from './dom.js';
+import { store, on, tell, get, post, at, query, chipOf, pluginOf, toolsOf } from './api.js';
+import { h, $, announce, button, calm, divide, empty, fill, failed, pref, sync, toast } from './dom.js';
 import * as editor from './editor.js';
 import * as runs from './run.js';
-import { open, route } from './main.js';
+import { call, open, route } from './main.js';
 
 const GROUPS = [['tool file', 'user/tools'], ['plugin folder', 'user/plugins'], ['shipped', 'scripts'], ['extra', 'elsewhere']];
 
 // ── The status chip ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** The state of a plugin in one word and in the words of every other door. */
-export function chipOf(status) {
-  const live = status.live;
-  const left = status.quarantined?.length ? `quarantined: tool ${status.quarantined.map((one) => one.tool).join(', ')}` : '';
-  if (!status.enabled) return { state: 'off', short: 'off', long: 'off' };
-  if (status.waiting) return { state: 'held', short: live ? `${live}/${status.disk} held` : 'held', long: live ? `live ${live}, held: wants more` : 'held: wants more' };
-  if (live && status.disk) return { state: 'look', short: `${live}/${status.disk} !`, long: `live ${live}, disk ${status.disk} failed` };
-  if (!live) return { state: 'bad', short: 'failed', long: 'failed' };
-  const partly = status.diagnostics?.length ? ', some files failed' : '';
-  if (left || partly) return { state: 'look', short: `${live} !`, long: [`live ${live}${partly}`, left].filter(Boolean).join(', ') };
-  return { state: 'live', short: `${live} ✓`, long: `live ${live} ✓` };
-}
 
 export function chip(status, short = false) {
   const { state, short: brief, long } = chipOf(status);
@@ -140,6 +127,7 @@ export async function select(name, tool, { remember = true, place } = {}) {
 }
 
 function gone(name) {
+  leave();
   store.open = null;
   editor.show('', { readOnly: true });
   head();
@@ -165,9 +153,11 @@ export async function openFile(plugin, path, { place, fresh = true, tool } = {})
     const wish = path ?? (single ? undefined : fileOfTool(files, tool) ?? broken(status, files) ?? usual(files));
     const source = await get(`${at('plugins', plugin, 'source')}${query({ path: wish })}`);
     if (mine !== opening) return;
+    leave();
     store.open = { plugin, ...source, files };
   } catch (error) {
     if (mine !== opening) return;
+    leave();
     store.open = null;
     editor.show('', { readOnly: true });
     head();
@@ -237,6 +227,7 @@ function showChip() {
 function dirtyMark() {
   const dirty = isDirty();
   $('dirty').hidden = !dirty;
+  if (!dirty && $('save').matches(':focus-visible')) editor.code.focus({ preventScroll: true });
   $('save').disabled = !dirty;
   document.title = dirty ? `● ${store.open.path} · Lapidary` : 'Lapidary';
 }
@@ -267,16 +258,31 @@ export async function act(plugin, what) {
   } catch (error) { failed(error); }
 }
 
-const checkSoon = calm(450, async () => (await import('./file.js')).check());
+// Unsaved text is kept here, not in file.js: it must be kept too where the host went away before that was fetched.
+/** Tells this page's drafts from those of another tab. */
+export const page = Math.random().toString(36).slice(2);
+const keepSoon = calm(250, keepDraft);
+function keepDraft(file, key) {
+  if (store.open !== file) return;
+  if (isDirty()) pref.set(key, { text: editor.text(), base: file.version, at: new Date().toISOString(), page });
+  else pref.drop(key);
+}
+// A file that is left within the quarter second still keeps what was typed.
+const leave = () => { if (store.open && isDirty()) keepDraft(store.open, draftKey()); };
+window.addEventListener('pagehide', leave);
 
-on('edited', async () => {
+const checkSoon = calm(450, () => import('./file.js').then((file) => file.check(), () => {}));
+on('edited', () => {
   dirtyMark();
-  (await import('./file.js')).edited();
+  if (store.open) keepSoon(store.open, draftKey());
   notice();
   checkSoon();
 });
 
-export const save = async () => { if (store.open) await (await import('./file.js')).save(); };
+export const save = () => store.open && import('./file.js').then((file) => file.save(), () => {
+  $('strip').dataset.pressing = 'yes';
+  strip('Not saved: the host does not answer. The text is kept in this browser.', ['Try again', save]);
+});
 $('save').addEventListener('click', save);
 $('history').addEventListener('click', () => open('history', store.plugin));
 on('file', () => { head(); notice(); });
@@ -312,8 +318,8 @@ export function nextProblem(step) {
   announce(`Line ${next.line}: ${next.message}`);
 }
 
-export const drawer = async (tab) => { await styles('more.css'); return (await import('./drawer.js')).open(tab); };
-export const toggleDrawer = async () => { await styles('more.css'); return (await import('./drawer.js')).toggle(); };
+export const drawer = (tab) => open('drawer', tab);
+export const toggleDrawer = () => call('drawer', 'toggle');
 for (const tab of document.querySelectorAll('[data-tab]')) tab.addEventListener('click', () => drawer(tab.dataset.tab));
 
 export async function escape() {
@@ -352,6 +358,8 @@ for (const name of ['plugin_live', 'plugin_failed', 'plugin_waits']) on(`host:${
     toast(`${event.plugin} asks for more than it may: ${event.summary}`, { kind: 'look', action: 'See what', run: async () => { await select(event.plugin); drawer('permissions'); } });
   } else if (name === 'plugin_live' && inSight) announce(`${event.plugin} is live, version ${event.generation}.`);
 });
+// Whatever happened while nothing was heard of the host, the open file is looked at too.
+on('anew', async () => (await import('./file.js')).diskMayHaveChanged());
 on('host:notice', (event) => toast(`${event.subject}: ${event.message}`, { kind: 'look' }));
 on('host:plugin_gone', (event) => { if (event.plugin === store.plugin && !pluginOf(event.plugin)) gone(event.plugin); });
 
