@@ -18,9 +18,21 @@ mod load;
 mod mcp;
 mod measure;
 mod net;
+mod page;
 mod peer;
 mod plugins;
 mod start;
+
+// The page is driven as the tests drive it.
+#[path = "../tests/it/browser.rs"]
+#[allow(clippy::unwrap_used, dead_code, reason = "a part of the tests")]
+mod browser;
+#[path = "../tests/it/shell.rs"]
+#[allow(clippy::unwrap_used, dead_code, reason = "a part of the tests")]
+mod shell;
+#[path = "../tests/it/workshop_bench.rs"]
+#[allow(clippy::unwrap_used, dead_code, reason = "a part of the tests")]
+mod workshop_bench;
 
 #[global_allocator]
 static ALLOCATOR: measure::Allocator = measure::Allocator;
@@ -29,13 +41,14 @@ fn main() {
     if peer::is_asked() || api::is_asked() || kit::is_asked() {
         return;
     }
-    let benches: [(&str, fn()); 9] = [
+    let benches: [(&str, fn()); 10] = [
         ("dispatch", dispatch::run),
         ("load", load::run),
         ("live", live::run),
         ("start", start::run),
         ("mcp", mcp::run),
         ("api", api::run),
+        ("page", page::run),
         ("net", net::run),
         ("image", image::run),
         ("html", html::run),

@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thirtyfour::prelude::*;
 
 /// How long a page may take to show what it is waited for. Only a test that fails waits that long.
@@ -22,6 +22,8 @@ pub struct Browser {
     pub driver: WebDriver,
     /// The id of the tab that this is.
     pub tab: WindowHandle,
+    /// Where what it downloads lies.
+    downloads: PathBuf,
 }
 
 /// The size of a window in CSS pixels, and its colours.
@@ -49,13 +51,15 @@ pub fn with_browser(work: impl AsyncFnOnce(&Browser)) {
     // The client of the driver builds itself with whatever a process has as its provider, though it speaks no TLS here.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let profile = tempfile::tempdir().unwrap();
+    let downloads = profile.path().join("downloads");
+    std::fs::create_dir(&downloads).unwrap();
     let driver = Driver::start(&chromedriver);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let driver = WebDriver::new(driver.address(), wishes(&chromium, profile.path())).await.unwrap();
+        let driver = WebDriver::new(driver.address(), wishes(&chromium, profile.path(), &downloads)).await.unwrap();
         driver.set_script_timeout(PATIENCE + Duration::from_secs(5)).await.unwrap();
         let tab = driver.window().await.unwrap();
-        let browser = Browser { driver: driver.clone(), tab };
+        let browser = Browser { driver: driver.clone(), tab, downloads };
         browser.look(DESK).await;
         // A session that nobody ends would hold the test that failed.
         let done = AssertUnwindSafe(work(&browser)).catch_unwind().await;
@@ -74,7 +78,7 @@ fn programs() -> Option<(PathBuf, PathBuf)> {
     Some((find(&["chromium", "chromium-browser", "google-chrome"])?, find(&["chromedriver"])?))
 }
 
-fn wishes(chromium: &Path, profile: &Path) -> Capabilities {
+fn wishes(chromium: &Path, profile: &Path, downloads: &Path) -> Capabilities {
     let mut wishes = DesiredCapabilities::chrome();
     wishes.set_binary(chromium.to_str().unwrap()).unwrap();
     let profile = format!("--user-data-dir={}", profile.display());
@@ -92,6 +96,12 @@ fn wishes(chromium: &Path, profile: &Path) -> Capabilities {
     ] {
         wishes.add_arg(word).unwrap();
     }
+    let keeping = json!({
+        "download.default_directory": downloads,
+        "download.prompt_for_download": false,
+        "profile.default_content_setting_values.automatic_downloads": 1,
+    });
+    wishes.add_experimental_option("prefs", keeping).unwrap();
     wishes.set("goog:loggingPrefs", json!({ "browser": "ALL" })).unwrap();
     wishes.into()
 }
@@ -219,10 +229,37 @@ impl Browser {
             .unwrap();
     }
 
+    /// Presses one key.
+    pub async fn press(&self, key: Key) {
+        self.keys(key.value().to_string()).await;
+    }
+
     /// A key with Ctrl held.
     pub async fn ctrl(&self, key: &str) {
         let chain = self.driver.action_chain_with_delay(Some(Duration::ZERO), None);
         chain.key_down(Key::Control).send_keys(key).key_up(Key::Control).perform().await.unwrap();
+    }
+
+    /// What a file holds that was downloaded under this name, once all of it is there.
+    #[track_caller]
+    pub fn downloaded<'a>(&'a self, name: &'a str) -> impl Future<Output = Vec<u8>> + 'a {
+        let place = std::panic::Location::caller();
+        async move {
+            let end = Instant::now() + PATIENCE;
+            // A download has another name until it is whole.
+            loop {
+                if let Ok(bytes) = std::fs::read(self.downloads.join(name)) {
+                    return bytes;
+                }
+                assert!(Instant::now() < end, "{place}: {name} was never downloaded");
+                self.eval("1").await;
+            }
+        }
+    }
+
+    /// Where a downloaded file lies.
+    pub fn download(&self, name: &str) -> PathBuf {
+        self.downloads.join(name)
     }
 
     /// Keeps a picture of the window where `LAPIDARY_SHOTS` names a folder.

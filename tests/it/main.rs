@@ -51,6 +51,10 @@ mod stock;
 mod trial;
 mod web;
 mod workshop;
+mod workshop_bench;
+mod workshop_doors;
+mod workshop_keys;
+mod workshop_looks;
 mod world;
 
 #[global_allocator]

@@ -1,103 +1,11 @@
 //! The page as a person uses it: a real browser, the real program, files that are written, broken and mended.
 
-use super::browser::{Browser, DESK, Look, with_browser};
-use super::shell::{Running, Shell};
+use super::browser::with_browser;
+use super::workshop_bench::{
+    Bench, GREET, STRANGER, TUNED, chip_says, drop_file, enter, gallery, go, paste, quiet, rests, run,
+};
 use serde_json::{Value, json};
 use thirtyfour::Key;
-
-const PHONE: Look = Look { width: 390, height: 844, scheme: "light" };
-
-const GREET: &str = r#"//! Greetings.
-
-/// Greet somebody by name. Use it when someone arrives.
-///
-/// @param {string} who="you" - Whom to greet.
-/// @local
-fn greet(who) { `Hello, ${who}!` }
-"#;
-
-/// A square of one pixel.
-const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-
-/// A host with its page, and the sign-in link that it printed.
-struct Bench {
-    shell: Shell,
-    serving: Running,
-    link: String,
-}
-
-impl Bench {
-    fn new(files: &[(&str, &str)]) -> Bench {
-        let shell = Shell::new();
-        // With the shipped plugins, as a person has them.
-        std::fs::remove_dir(shell.path("scripts")).unwrap();
-        for (path, text) in files {
-            shell.write(path, text);
-        }
-        let serving = shell.start(&["serve", "--addr", "127.0.0.1:0"]);
-        let said = serving.until("#sign-in=");
-        let link = said.last().unwrap().split_whitespace().find(|word| word.contains("#sign-in=")).unwrap().to_owned();
-        Bench { shell, serving, link }
-    }
-
-    /// The address without the code.
-    fn url(&self) -> &str {
-        self.link.split('#').next().unwrap()
-    }
-
-    /// Another link, as a person asks for one at the command line.
-    fn another_link(&self) -> String {
-        let said = self.shell.run(&["sign-in"]).ends(0).out;
-        said.split_whitespace().find(|word| word.contains("#sign-in=")).unwrap().to_owned()
-    }
-}
-
-/// Signs in and waits for the workbench.
-async fn enter(browser: &Browser, bench: &Bench) {
-    browser.open(&bench.link).await;
-    browser.until("document.querySelector('#chip')?.textContent.startsWith('live')").await;
-    browser.find("#run").await;
-}
-
-/// Goes to a plugin by its address.
-async fn go(browser: &Browser, plugin: &str) {
-    browser.eval(&format!("location.hash = '#/workshop/{plugin}'")).await;
-    browser
-        .until(&format!("document.querySelector('[data-plugin={plugin}]')?.getAttribute('aria-current') === 'true'"))
-        .await;
-    browser.until("document.querySelector('#code').value.length > 0").await;
-}
-
-/// Replaces the text in the editor as pasting does, through the browser's own editing.
-async fn paste(browser: &Browser, text: &str) {
-    browser.eval(&format!("(() => {{ const code = document.querySelector('#code'); code.focus(); code.select(); return document.execCommand('insertText', false, {}); }})()", json!(text))).await;
-    browser.until(&format!("document.querySelector('#code').value === {}", json!(text))).await;
-}
-
-async fn chip_says(browser: &Browser, words: &str) {
-    browser.until(&format!("document.querySelector('#chip').textContent.includes({})", json!(words))).await;
-}
-
-/// Runs the tool in front and gives what a person sees of its result.
-async fn run(browser: &Browser) -> String {
-    browser.eval("window.before = document.querySelector('#result')?.firstElementChild, 1").await;
-    browser.click("#run").await;
-    browser
-        .until("!document.querySelector('#run').disabled && document.querySelector('#result')?.firstElementChild !== window.before && document.querySelector('#result .half')")
-        .await;
-    browser
-        .eval("document.querySelector('#result .half[data-half=you]').textContent")
-        .await
-        .as_str()
-        .unwrap()
-        .to_owned()
-}
-
-/// Nothing that the page's scripts or its content policy complain of.
-async fn quiet(browser: &Browser) {
-    let complaints = browser.complaints().await;
-    assert!(complaints.is_empty(), "{complaints:#?}");
-}
 
 #[test]
 fn a_first_minute_is_one_link_and_enter() {
@@ -200,24 +108,8 @@ fn two_tabs_in_conflict_lose_nothing() {
 
 #[test]
 fn a_setting_shows_what_the_model_would_read_before_it_is_saved() {
-    let plugin = [
-        (
-            "user/plugins/tuned/plugin.json",
-            r#"{"name": "tuned", "version": "1.0.0", "description": "A greeting whose words are a setting.",
-                "capabilities": {"settings": [{"key": "style", "type": "string", "label": "Style", "default": "plain"}]}}"#,
-        ),
-        (
-            "user/plugins/tuned/tools/tuned.rhai",
-            r#"fn get_tools() {
-                let style = settings::get("style");
-                [#{ "type": "function", is_local: true, function: #{ name: "tuned_greet", description: `Greets in ${style} style.`,
-                    parameters: #{ "type": "object", properties: #{} } } }]
-            }
-            fn execute(name, arguments, config) { [`In ${settings::get("style")} style.`, true] }"#,
-        ),
-    ];
     with_browser(async |browser| {
-        let bench = Bench::new(&plugin);
+        let bench = Bench::new(&TUNED);
         enter(browser, &bench).await;
         go(browser, "tuned").await;
         browser.click("#tab-settings").await;
@@ -235,22 +127,6 @@ fn a_setting_shows_what_the_model_would_read_before_it_is_saved() {
         assert!(said.contains("In baroque style."), "{said}");
         quiet(browser).await;
     });
-}
-
-fn gallery() -> String {
-    format!(
-        r#"//! Pictures for looking at.
-
-/// Show four dots. Use it when someone wants to see dots.
-///
-/// @local
-fn show_dots() {{
-    let dot = base64::decode("{DOT}");
-    let shown = images::gallery("Dots", [1, 2, 3, 4].map(|n| #{{ raw: images::for_chat(dot), title: `Dot ${{n}}` }}), true);
-    images::result("Four dots.\n" + shown.tail, shown.images)
-}}
-"#
-    )
 }
 
 #[test]
@@ -320,7 +196,7 @@ fn count_slowly() {
         browser.until("document.querySelector('#meta progress').value > 0").await;
         browser.shot("slow").await;
         browser.click("#cancel").await;
-        browser.until("!document.querySelector('#run').disabled").await;
+        rests(browser).await;
         browser.until("/cancel/i.test(document.querySelector('#meta').textContent + document.querySelector('#result').textContent)").await;
     });
 }
@@ -358,24 +234,17 @@ fn a_call_of_yesterday_is_replayed_beside_the_version_of_today_and_a_version_com
 
 #[test]
 fn a_strangers_script_says_what_it_may_do_before_it_is_live() {
-    let stranger = "const PERMISSIONS = [#{ EXTERNAL_HTTP: [\"api.example.org\"] }];\n\n/// Ask the stranger.\n///\n/// @endpoint\n/// @network\nfn ask_stranger() { net::get(\"https://api.example.org/\").text }\n";
     with_browser(async |browser| {
         let bench = Bench::new(&[]);
         enter(browser, &bench).await;
-        let drop = format!(
-            "(() => {{ const given = new DataTransfer(); given.items.add(new File([{}], 'stranger.rhai'));
-               for (const name of ['dragover', 'drop']) document.body.dispatchEvent(new DragEvent(name, {{ dataTransfer: given, bubbles: true, cancelable: true }}));
-               return 1; }})()",
-            json!(stranger)
-        );
-        browser.eval(&drop).await;
+        drop_file(browser, "stranger.rhai", STRANGER).await;
         browser.until("document.querySelector('dialog[open]')?.textContent.includes('api.example.org')").await;
         browser.shot("stranger").await;
         assert!(!bench.shell.path("user/tools/stranger.rhai").exists());
         browser.eval("(document.querySelector('dialog[open] [data-grant=EXTERNAL_HTTP]').click(), 1)").await;
         browser.click("dialog[open] button[type=submit]").await;
         browser.until("document.querySelector('[data-plugin=stranger]')").await;
-        assert_eq!(bench.shell.read("user/tools/stranger.rhai"), stranger);
+        assert_eq!(bench.shell.read("user/tools/stranger.rhai"), STRANGER);
         let decided: Value = serde_json::from_str(&bench.shell.read("user/webui/grants.json")).unwrap();
         assert_eq!(decided["stranger"], json!({ "denied": ["EXTERNAL_HTTP"] }));
         let revoked =
@@ -409,97 +278,5 @@ fn a_link_lets_in_once_and_a_write_without_the_sessions_token_is_refused() {
         browser.open("about:blank").await;
         browser.open(&bench.another_link()).await;
         browser.find("#run").await;
-    });
-}
-
-/// Every view, and how one gets there.
-const VIEWS: [(&str, &str, &str); 3] = [
-    ("workshop", "#/workshop/greet", "#run"),
-    ("journal", "#/journal", "#journal [data-call]"),
-    ("settings", "#/settings/tuned", "#settings"),
-];
-
-#[test]
-fn every_view_fits_a_desk_and_a_phone_in_light_and_dark() {
-    with_browser(async |browser| {
-        let bench = Bench::new(&[("user/tools/greet.rhai", GREET)]);
-        enter(browser, &bench).await;
-        go(browser, "greet").await;
-        run(browser).await;
-        for (name, address, there) in VIEWS {
-            for scheme in ["light", "dark"] {
-                for (size, look) in [("1280", DESK), ("390", PHONE)] {
-                    browser.look(Look { scheme, ..look }).await;
-                    browser.eval(&format!("location.hash = '{address}'")).await;
-                    browser.until(&format!("document.querySelector('{there}')")).await;
-                    browser.until("document.fonts.status === 'loaded'").await;
-                    browser.shot(&format!("{name}-{size}-{scheme}")).await;
-                    let over = browser
-                        .eval("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-                        .await;
-                    assert_eq!(over, 0, "{name} at {size} px is wider than the window");
-                }
-            }
-        }
-    });
-}
-
-/// The accessibility checker's script, from its own package.
-fn axe() -> Option<String> {
-    let path = std::env::var_os("LAPIDARY_AXE")
-        .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/target/axe/axe.min.js").into(), std::path::PathBuf::from);
-    std::fs::read_to_string(path).ok()
-}
-
-#[test]
-fn no_view_has_a_serious_fault_for_those_who_cannot_see_or_point() {
-    let Some(axe) = axe() else {
-        let missing = "no axe-core: docs/adding.md says where it is looked for";
-        assert!(std::env::var_os("LAPIDARY_BROWSER").is_none_or(|word| word != "required"), "{missing}");
-        eprintln!("SKIPPED, {missing}");
-        return;
-    };
-    with_browser(async |browser| {
-        let bench = Bench::new(&[("user/tools/greet.rhai", GREET)]);
-        enter(browser, &bench).await;
-        go(browser, "greet").await;
-        run(browser).await;
-        // By the debugger's door, which the page's own content policy does not bind.
-        let load = json!({ "expression": axe });
-        browser.driver.cdp().send_raw("Runtime.evaluate", load).await.unwrap();
-        let mut found = Vec::new();
-        for (name, address, there) in VIEWS {
-            for scheme in ["light", "dark"] {
-                browser.look(Look { scheme, ..DESK }).await;
-                browser.eval(&format!("location.hash = '{address}'")).await;
-                browser.until(&format!("document.querySelector('{there}')")).await;
-                browser.eval("window.faults = null, axe.run(document, { resultTypes: ['violations'] }).then(r => { window.faults = r.violations; }), 1").await;
-                let faults = browser.until("window.faults").await;
-                for fault in faults.as_array().unwrap() {
-                    if ["serious", "critical"].contains(&fault["impact"].as_str().unwrap_or_default()) {
-                        let places: Vec<&Value> =
-                            fault["nodes"].as_array().unwrap().iter().map(|n| &n["html"]).collect();
-                        found.push(format!("{name} {scheme}: {} {} {places:?}", fault["id"], fault["help"]));
-                    }
-                }
-            }
-        }
-        assert!(found.is_empty(), "{found:#?}");
-    });
-}
-
-#[test]
-fn a_page_load_asks_for_few_and_small_files() {
-    with_browser(async |browser| {
-        let bench = Bench::new(&[]);
-        enter(browser, &bench).await;
-        let files = browser
-            .eval("performance.getEntriesByType('resource').filter(e => e.name.includes('/page/')).concat(performance.getEntriesByType('navigation')).map(e => [e.name, e.decodedBodySize])")
-            .await;
-        let files = files.as_array().unwrap();
-        let bytes: u64 = files.iter().filter_map(|file| file[1].as_u64()).sum();
-        assert!(files.len() <= 10, "{files:#?}");
-        assert!(bytes <= 200 << 10, "{bytes} bytes: {files:#?}");
-        drop(bench.serving);
     });
 }
