@@ -98,8 +98,7 @@ impl Rules for Internet {
     fn permit(&self, target: Target) -> Result<()> {
         match target.lane {
             Lane::Wan => Ok(()),
-            Lane::Lan => Err(Error::denied("pictures of the local network are not proxied")
-                .hint("a tool may fetch one and keep it: images::stash")),
+            Lane::Lan => Err(Error::denied("pictures of the local network are not proxied")),
         }
     }
 }

@@ -18,6 +18,7 @@ pub mod images;
 pub mod journal;
 pub mod markers;
 pub mod math;
+mod objects;
 pub mod pattern;
 pub mod pdf;
 pub mod permissions;

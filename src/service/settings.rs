@@ -8,37 +8,32 @@ pub use field::{
     validate,
 };
 
-use super::quarantine;
+use super::objects::{Objects, Which};
 use crate::base::clock::Clock;
 use crate::base::error::{Error, Kind, Result, io};
 use crate::base::event::{Bus, Event};
-use crate::base::file::{self, Stamp};
+use crate::base::file;
 use crate::base::json;
-use crate::base::paths::{Paths, valid_plugin_name};
+use crate::base::paths::Paths;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The stored settings of a plugin may have this many bytes.
 pub const MAX_BYTES: u64 = 4 << 20;
 
-type Seen = HashMap<String, (Stamp, Arc<Map<String, Value>>)>;
-
 /// The stored settings of all plugins of one installation.
 pub struct Store {
     paths: Paths,
-    clock: Clock,
     bus: Bus,
-    seen: Mutex<Seen>,
+    objects: Objects,
 }
 
 impl Store {
     /// The settings under these paths. Reads nothing yet.
     #[must_use]
     pub fn new(paths: Paths, clock: Clock, bus: Bus) -> Self {
-        Store { paths, clock, bus, seen: Mutex::default() }
+        let which = Which { name: "settings", file: Paths::settings_file, most: MAX_BYTES };
+        Store { objects: Objects::new(which, paths.clone(), clock, bus.clone()), paths, bus }
     }
 
     /// What a person set, as it stands in the file. No file means nothing. A corrupt file is set aside and told on the bus, and
@@ -47,7 +42,7 @@ impl Store {
     /// # Errors
     /// What the file system says, or a bad plugin name.
     pub fn stored(&self, plugin: &str) -> Result<Map<String, Value>> {
-        Ok(self.load(plugin)?.as_ref().clone())
+        Ok(self.objects.load(plugin)?.as_ref().clone())
     }
 
     /// The version of what is stored: the same for the same values, whatever their order.
@@ -55,7 +50,7 @@ impl Store {
     /// # Errors
     /// As [`Store::stored`].
     pub fn etag(&self, plugin: &str) -> Result<String> {
-        Ok(etag_of(&*self.load(plugin)?))
+        Ok(etag_of(&*self.objects.load(plugin)?))
     }
 
     /// Stores `values` in place of everything that was set, and gives them back. With `expected`, only if that is still the
@@ -92,7 +87,7 @@ impl Store {
     /// # Errors
     /// What the file system says, or a bad plugin name.
     pub fn reset(&self, plugin: &str) -> Result<()> {
-        let path = self.path(plugin)?;
+        let path = self.objects.path(plugin)?;
         if !path.exists() {
             return Ok(());
         }
@@ -107,73 +102,18 @@ impl Store {
         Ok(())
     }
 
-    fn path(&self, plugin: &str) -> Result<PathBuf> {
-        valid_plugin_name(plugin)?;
-        Ok(self.paths.settings_file(plugin))
-    }
-
-    fn load(&self, plugin: &str) -> Result<Arc<Map<String, Value>>> {
-        let path = self.path(plugin)?;
-        let map = match self.read(plugin, &path) {
-            // Somebody may have mended it since: only the holder of the lock may say that it is corrupt.
-            Ok(Err(_)) => file::with_lock(&path, || self.read_or_set_aside(plugin, &path)),
-            Ok(Ok(map)) => Ok(map),
-            Err(e) => Err(e),
-        };
-        map.map_err(|e| self.paths.conceal(e))
-    }
-
-    fn read(&self, plugin: &str, path: &Path) -> Result<Result<Arc<Map<String, Value>>, String>> {
-        let Some(stamp) = Stamp::of(path)? else { return Ok(Ok(Arc::default())) };
-        if let Some((known, map)) = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(plugin)
-            && *known == stamp
-        {
-            return Ok(Ok(Arc::clone(map)));
-        }
-        let bytes = match file::read_capped(path, MAX_BYTES) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == Kind::NotFound => return Ok(Ok(Arc::default())),
-            Err(e) => return Err(e),
-        };
-        let map = match json::parse_object(&bytes) {
-            Ok(map) => Arc::new(map),
-            Err(fault) => return Ok(Err(fault)),
-        };
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if stamp.settled() {
-            seen.insert(plugin.to_string(), (stamp, Arc::clone(&map)));
-        } else {
-            seen.remove(plugin);
-        }
-        Ok(Ok(map))
-    }
-
-    /// For the holder of the lock.
-    fn read_or_set_aside(&self, plugin: &str, path: &Path) -> Result<Arc<Map<String, Value>>> {
-        match self.read(plugin, path)? {
-            Ok(map) => Ok(map),
-            Err(fault) => match quarantine::set_aside(path, &fault, &self.paths, &self.clock, &self.bus) {
-                Some(_) => Ok(Arc::default()),
-                None => Err(Error::internal(format!(
-                    "the settings of `{plugin}` are corrupt and cannot be set aside: {fault}"
-                ))
-                .hint(format!("mend or move `{}`", self.paths.shown(path)))),
-            },
-        }
-    }
-
     fn change(
         &self,
         plugin: &str,
         expected: Option<&str>,
         change: impl FnOnce(&Map<String, Value>) -> Map<String, Value>,
     ) -> Result<Map<String, Value>> {
-        let path = self.path(plugin)?;
+        let path = self.objects.path(plugin)?;
         let folder = self.paths.webui_plugins();
         std::fs::create_dir_all(&folder)
             .map_err(|e| self.paths.conceal(io(format_args!("cannot make the folder `{}`", folder.display()), &e)))?;
         let (values, changed) = file::with_lock(&path, || {
-            let stored = self.read_or_set_aside(plugin, &path)?;
+            let stored = self.objects.load_locked(plugin, &path)?;
             if expected.is_some_and(|version| version != etag_of(&stored)) {
                 return Err(Error::new(Kind::Conflict, format!("the settings of `{plugin}` were changed in between"))
                     .hint("read them again and repeat the change"));
@@ -235,6 +175,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use std::fs;
+    use std::path::Path;
 
     fn store(root: &Path) -> Store {
         let paths = Paths::at(root);

@@ -1,17 +1,15 @@
 //! `state::` of plugins: one JSON object a plugin, in one file, shared by every thread and process on the root.
 //! Every write is under the file's lock; no lock is ever held while somebody's function computes a value.
 
-use super::quarantine;
+use super::objects::{Object, Objects, Which};
 use crate::base::clock::Clock;
 use crate::base::error::{Error, Kind, Result, io};
 use crate::base::event::Bus;
-use crate::base::file::{self, Staged, Stamp};
+use crate::base::file::{self, Staged};
 use crate::base::json;
-use crate::base::paths::{Paths, valid_plugin_name};
+use crate::base::paths::Paths;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
 use std::time::Duration;
 
 /// One value may have this many bytes as JSON.
@@ -27,15 +25,10 @@ pub const MAX_VALUE_DEPTH: usize = json::MAX_DEPTH - 1;
 /// How often [`States::update`] tries before it gives up.
 pub const MAX_TRIES: u32 = 50;
 
-/// What was last read of each plugin, with the stamp that proves it is still true.
-type Seen = HashMap<String, (Stamp, Arc<Map<String, Value>>)>;
-
 /// The state of all plugins of one installation.
 pub struct States {
     paths: Paths,
-    clock: Clock,
-    bus: Bus,
-    seen: Mutex<Seen>,
+    objects: Objects,
 }
 
 enum Change<'a> {
@@ -62,7 +55,8 @@ impl States {
     /// The state under these paths. Reads nothing yet.
     #[must_use]
     pub fn new(paths: Paths, clock: Clock, bus: Bus) -> Self {
-        States { paths, clock, bus, seen: Mutex::default() }
+        let which = Which { name: "state", file: Paths::state_file, most: MAX_FILE_BYTES * 2 };
+        States { objects: Objects::new(which, paths.clone(), clock, bus), paths }
     }
 
     /// The value of a key.
@@ -70,7 +64,7 @@ impl States {
     /// # Errors
     /// What the file system says. A corrupt file is set aside, told on the bus, and counts as empty.
     pub fn get(&self, plugin: &str, key: &str) -> Result<Option<Value>> {
-        Ok(self.load(plugin)?.get(key).cloned())
+        Ok(self.objects.load(plugin)?.get(key).cloned())
     }
 
     /// Every key with its value, in the order of the file.
@@ -78,7 +72,7 @@ impl States {
     /// # Errors
     /// As [`States::get`].
     pub fn all(&self, plugin: &str) -> Result<Map<String, Value>> {
-        Ok(self.load(plugin)?.as_ref().clone())
+        Ok(self.objects.load(plugin)?.as_ref().clone())
     }
 
     /// Stores a value; it is on disk when this returns.
@@ -88,7 +82,7 @@ impl States {
     /// value that could not be read back, or what the file system says. Nothing is changed then.
     pub fn save(&self, plugin: &str, key: &str, value: &Value) -> Result<()> {
         check(key, value)?;
-        self.commit(plugin, &self.load(plugin)?, &Change::Set(key, value), None).map(drop)
+        self.commit(plugin, &self.objects.load(plugin)?, &Change::Set(key, value), None).map(drop)
     }
 
     /// Removes a key. One that is not there is fine.
@@ -96,7 +90,7 @@ impl States {
     /// # Errors
     /// What the file system says.
     pub fn delete(&self, plugin: &str, key: &str) -> Result<()> {
-        self.commit(plugin, &self.load(plugin)?, &Change::Remove(key), None).map(drop)
+        self.commit(plugin, &self.objects.load(plugin)?, &Change::Remove(key), None).map(drop)
     }
 
     /// Removes every key.
@@ -104,7 +98,7 @@ impl States {
     /// # Errors
     /// What the file system says.
     pub fn clear(&self, plugin: &str) -> Result<()> {
-        self.commit(plugin, &self.load(plugin)?, &Change::Clear, None).map(drop)
+        self.commit(plugin, &self.objects.load(plugin)?, &Change::Clear, None).map(drop)
     }
 
     /// Replaces a value by what `change` makes of it (of `default` where there is none), and gives the new value.
@@ -122,7 +116,7 @@ impl States {
         mut change: impl FnMut(Value) -> Result<Value, E>,
     ) -> Result<Value, E> {
         for attempt in 1..=MAX_TRIES {
-            let before = self.load(plugin)?;
+            let before = self.objects.load(plugin)?;
             let old = before.get(key);
             let new = change(old.unwrap_or(default).clone())?;
             check(key, &new)?;
@@ -140,7 +134,7 @@ impl States {
 
     /// Forgets what was read of a plugin, so that the next access reads its file again.
     pub fn evict(&self, plugin: &str) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(plugin);
+        self.objects.evict(plugin);
     }
 
     /// Deletes everything of a plugin below `user/plugin_state`: its state, what was set aside, its data folder, databases and
@@ -174,7 +168,7 @@ impl States {
         known: &[&str],
         mut work: impl FnMut(&std::fs::DirEntry) -> std::io::Result<()>,
     ) -> Result<()> {
-        let path = self.path(plugin)?;
+        let path = self.objects.path(plugin)?;
         let folder = self.paths.plugin_state();
         if !folder.exists() {
             return Ok(());
@@ -203,69 +197,13 @@ impl States {
         first
     }
 
-    fn path(&self, plugin: &str) -> Result<PathBuf> {
-        valid_plugin_name(plugin)?;
-        Ok(self.paths.state_file(plugin))
-    }
-
-    fn load(&self, plugin: &str) -> Result<Arc<Map<String, Value>>> {
-        let path = self.path(plugin)?;
-        let map = match self.read(plugin, &path) {
-            // Somebody may have mended it since: only the holder of the lock may say that it is corrupt.
-            Ok(Err(_)) => file::with_lock(&path, || self.read_or_set_aside(plugin, &path)),
-            Ok(Ok(map)) => Ok(map),
-            Err(e) => Err(e),
-        };
-        map.map_err(|e| self.paths.conceal(e))
-    }
-
-    /// The present content, or what is wrong with it.
-    fn read(&self, plugin: &str, path: &Path) -> Result<Result<Arc<Map<String, Value>>, String>> {
-        let Some(stamp) = Stamp::of(path)? else { return Ok(Ok(Arc::default())) };
-        if let Some((known, map)) = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(plugin)
-            && *known == stamp
-        {
-            return Ok(Ok(Arc::clone(map)));
-        }
-        let bytes = match file::read_capped(path, MAX_FILE_BYTES * 2) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == Kind::NotFound => return Ok(Ok(Arc::default())),
-            Err(e) => return Err(e),
-        };
-        let map = match json::parse_object(&bytes) {
-            Ok(map) => Arc::new(map),
-            Err(fault) => return Ok(Err(fault)),
-        };
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if stamp.settled() {
-            seen.insert(plugin.to_string(), (stamp, Arc::clone(&map)));
-        } else {
-            seen.remove(plugin);
-        }
-        Ok(Ok(map))
-    }
-
-    /// For the holder of the lock.
-    fn read_or_set_aside(&self, plugin: &str, path: &Path) -> Result<Arc<Map<String, Value>>> {
-        match self.read(plugin, path)? {
-            Ok(map) => Ok(map),
-            Err(fault) => match quarantine::set_aside(path, &fault, &self.paths, &self.clock, &self.bus) {
-                Some(_) => Ok(Arc::default()),
-                None => {
-                    Err(Error::internal(format!("the state of `{plugin}` is corrupt and cannot be set aside: {fault}"))
-                        .hint(format!("mend or move `{}`", self.paths.shown(path))))
-                }
-            },
-        }
-    }
-
     /// Writes `change`, or gives `false` where the key of `expected` no longer has the value it had.
     /// The slow part, writing and syncing, is done on a guess before the lock is taken: whoever holds the lock only looks and
     /// renames, so writers take turns fairly.
     fn commit(
         &self,
         plugin: &str,
-        before: &Arc<Map<String, Value>>,
+        before: &Object,
         change: &Change<'_>,
         expected: Option<(&str, Option<&Value>)>,
     ) -> Result<bool> {
@@ -275,11 +213,11 @@ impl States {
     fn write(
         &self,
         plugin: &str,
-        before: &Arc<Map<String, Value>>,
+        before: &Object,
         change: &Change<'_>,
         expected: Option<(&str, Option<&Value>)>,
     ) -> Result<bool> {
-        let path = self.path(plugin)?;
+        let path = self.objects.path(plugin)?;
         let folder = self.paths.plugin_state();
         std::fs::create_dir_all(&folder)
             .map_err(|e| io(format_args!("cannot make the folder `{}`", folder.display()), &e))?;
@@ -290,7 +228,7 @@ impl States {
         };
         let guess = stage(before)?;
         let done = file::with_lock(&path, || {
-            let now = self.read_or_set_aside(plugin, &path)?;
+            let now = self.objects.load_locked(plugin, &path)?;
             if expected.is_some_and(|(key, old)| now.get(key) != old) {
                 return Ok(false);
             }
@@ -381,9 +319,13 @@ mod tests {
     use std::fs;
 
     fn states(root: &Path) -> States {
+        states_on(root, Bus::default())
+    }
+
+    fn states_on(root: &Path, bus: Bus) -> States {
         let paths = Paths::at(root);
         paths.ensure().unwrap();
-        States::new(paths, Clock::manual(1_700_000_000_000), Bus::default())
+        States::new(paths, Clock::manual(1_700_000_000_000), bus)
     }
 
     fn names(root: &Path) -> Vec<String> {
@@ -540,8 +482,9 @@ mod tests {
         for content in [&b"{\"a\": 1"[..], b"[1, 2]", b"null", b"{\"a\": 9223372036854775808}", b"\xff\xfe", b"{}{}"] {
             let dir = tempfile::tempdir().unwrap();
             let paths = Paths::at(dir.path());
-            let states = states(dir.path());
-            let mut events = states.bus.subscribe();
+            let bus = Bus::default();
+            let mut events = bus.subscribe();
+            let states = states_on(dir.path(), bus);
             fs::write(paths.state_file("dice"), content).unwrap();
             assert_eq!(states.get("dice", "a").unwrap(), None);
             let bad = paths.plugin_state().join("dice.json.bad-20231114T221320");

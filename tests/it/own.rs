@@ -132,6 +132,10 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
     pub fn retry_after(&self) -> u64 {
         self.header("retry-after").map_or(0, |seconds| seconds.parse().unwrap())
     }

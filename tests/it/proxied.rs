@@ -2,29 +2,10 @@
 
 use super::http::Server;
 use super::mcp::{folder, save};
+use super::own::Reply;
 use super::servers;
 use lapidary::paths::Paths;
 use std::io::{Read, Write};
-
-/// One answer, its body as it came.
-#[derive(Debug)]
-pub struct Reply {
-    pub status: u16,
-    pub head: String,
-    pub body: Vec<u8>,
-}
-
-impl Reply {
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let found =
-            self.head.lines().find_map(|line| line.split_once(':').filter(|(key, _)| key.eq_ignore_ascii_case(name)));
-        found.map(|(_, value)| value.trim())
-    }
-
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-}
 
 /// Asks with the token.
 #[track_caller]
@@ -41,10 +22,9 @@ pub fn plain(server: &Server, method: &str, path: &str, headers: &[(&str, &str)]
     stream.write_all(server.head(method, path, headers, body, "close").as_bytes()).unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
-    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-    let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-    assert!(!head.to_ascii_lowercase().contains("transfer-encoding"), "{head}");
-    Reply { status: head.split(' ').nth(1).unwrap().parse().unwrap(), head, body: bytes[end + 4..].to_vec() }
+    let reply = Reply::of(&bytes);
+    assert_eq!(reply.header("transfer-encoding"), None, "{}", reply.head);
+    reply
 }
 
 /// The head of a PNG, which is all that tells what a file is.

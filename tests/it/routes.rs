@@ -2,7 +2,8 @@
 
 use super::http::Server;
 use super::mcp::{PATIENCE, folder, save};
-use super::proxied::{Reply, ask, plain};
+use super::own::Reply;
+use super::proxied::{ask, plain};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
