@@ -143,6 +143,13 @@ struct Inner {
     fallbacks: Vec<Fallback>,
 }
 
+/// A piece of a text from outside as a message shows it: at most `most` characters of it, with what would break a line or fool a
+/// reader written out.
+#[must_use]
+pub fn excerpt(text: &str, most: usize) -> String {
+    text.chars().take(most).flat_map(char::escape_debug).collect()
+}
+
 /// Short for a result with our [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

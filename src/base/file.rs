@@ -3,7 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is the room that writes files")]
 
-use super::error::{Error, Kind, Result, io};
+use super::error::{Error, Kind, Result, excerpt, io};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -271,7 +271,7 @@ pub fn read_text_capped(path: &Path, max_bytes: u64) -> Result<String> {
 /// out. The text is the same whether or not something is there.
 pub fn confine(base: &Path, relative: &str) -> Result<PathBuf> {
     let outside = || {
-        let shown: String = relative.chars().take(120).flat_map(char::escape_debug).collect();
+        let shown = excerpt(relative, 120);
         Error::denied(format!("`{shown}` is not a path inside the folder"))
             .hint("give names with `/` between them, without `..`, from the folder down")
     };

@@ -1,6 +1,6 @@
 //! The root and every place under it. Knows names and folders, never what is in a file.
 
-use super::error::{Error, Result, io};
+use super::error::{Error, Result, excerpt, io};
 use etcetera::BaseStrategy;
 use std::path::{Path, PathBuf};
 
@@ -273,7 +273,7 @@ fn workshop_above(here: &Path) -> Option<PathBuf> {
 /// # Errors
 /// `invalid_arguments` that says which rule is broken.
 pub fn valid_plugin_name(name: &str) -> Result<()> {
-    let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+    let shown = excerpt(name, 80);
     let refuse = |why: &str| Err(Error::invalid(format!("`{shown}` is not a plugin name: {why}")));
     if name.is_empty() {
         return refuse("it is empty");

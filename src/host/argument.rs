@@ -1,7 +1,7 @@
 //! Reading what a script passes: counts, bytes, and the optional trailing map of options, with errors that name the thing.
 //! It knows script values, not what they are for.
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, excerpt};
 use crate::script::control;
 use crate::script::value::type_name;
 use rhai::{Array, Blob, Dynamic, ImmutableString, Map};
@@ -122,7 +122,7 @@ impl Options {
         match map.keys().find(|key| !known.contains(&key.as_str())) {
             None => Ok(Options(map)),
             Some(key) => {
-                let shown: String = key.chars().take(60).flat_map(char::escape_debug).collect();
+                let shown = excerpt(key, 60);
                 Err(Error::invalid(format!("there is no option `{shown}`"))
                     .hint(format!("the options are: {}", known.join(" "))))
             }

@@ -1,7 +1,7 @@
 //! `images::`: pictures in and beside a text. What a source means and where pictures are kept is `service::images`'; here
 //! options and entries are read.
 
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, Kind, Result, excerpt};
 use crate::host::argument::{Options, unfit};
 use crate::script::control::{self, Stop};
 use crate::script::ctx::Ctx;
@@ -174,7 +174,7 @@ fn known(map: &Map, keys: &[&str]) -> Result<()> {
     match map.keys().find(|key| !keys.contains(&key.as_str())) {
         None => Ok(()),
         Some(key) => {
-            let shown: String = key.chars().take(60).flat_map(char::escape_debug).collect();
+            let shown = excerpt(key, 60);
             Err(Error::invalid(format!("an entry has no `{shown}`")).hint(format!("it may have: {}", keys.join(" "))))
         }
     }

@@ -3,7 +3,7 @@
 use super::access::Names;
 use super::limit::Rate;
 use super::token::{self, Source};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, excerpt};
 use crate::config::Config;
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -128,7 +128,7 @@ fn parse(text: &str) -> Result<SocketAddr> {
         None => text.to_owned(),
     };
     plain.parse().map_err(|_| {
-        let shown: String = text.chars().take(80).flat_map(char::escape_debug).collect();
+        let shown = excerpt(text, 80);
         Error::invalid(format!("`{shown}` is no address to listen on")).hint("write it as 127.0.0.1:8470 or [::1]:8470")
     })
 }

@@ -2,7 +2,7 @@
 
 pub use super::stock::{Embedded, Empty, Stock};
 
-use crate::base::error::{Error, Kind, Result, io};
+use crate::base::error::{Error, Kind, Result, excerpt, io};
 use crate::base::event::Event;
 use crate::base::file;
 use crate::base::paths::{Paths, valid_plugin_name};
@@ -473,7 +473,7 @@ impl Walk<'_> {
 }
 
 fn clip(text: &str) -> String {
-    text.chars().take(120).flat_map(char::escape_debug).collect()
+    excerpt(text, 120)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::source::{History, KeptFile};
 use super::status::Status;
 use super::swap::asks_for_more;
 use super::tune::diff;
-use crate::base::error::{Error, Kind, Result, io};
+use crate::base::error::{Error, Kind, Result, excerpt, io};
 use crate::base::file;
 use crate::base::paths::valid_plugin_name;
 use crate::script::diagnostic::Diagnostic;
@@ -244,7 +244,7 @@ impl Plugins {
 
     fn place(&self, found: &Found, path: &str) -> Result<Place> {
         if !is_text(path) {
-            let shown: String = path.chars().take(120).flat_map(char::escape_debug).collect();
+            let shown = excerpt(path, 120);
             return Err(Error::invalid(format!("`{shown}` is no file for an editor"))
                 .hint(format!("its name ends in .{}", TEXTS.join(", ."))));
         }
@@ -342,7 +342,7 @@ fn is_text(path: &str) -> bool {
 }
 
 fn missing(found: &Found, path: &str) -> Error {
-    let shown: String = path.chars().take(120).flat_map(char::escape_debug).collect();
+    let shown = excerpt(path, 120);
     Error::not_found(format!("the plugin `{}` has no file `{shown}`", found.name))
 }
 

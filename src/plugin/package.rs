@@ -2,7 +2,7 @@
 //! Bytes go in and files with checked names come out; it knows no place on a disk but the one it is told to read.
 
 use super::discover::{MANIFEST, is_litter};
-use crate::base::error::{Error, Kind, Result, io};
+use crate::base::error::{Error, Kind, Result, excerpt, io};
 use crate::base::file;
 use crate::base::json;
 use crate::base::paths::valid_plugin_name;
@@ -320,7 +320,7 @@ fn beyond(path: &str, size: u64) -> Error {
 }
 
 fn shown(text: &str) -> String {
-    text.chars().take(120).flat_map(char::escape_debug).collect()
+    excerpt(text, 120)
 }
 
 /// Files as a zip, in one folder `name`: the same files give the same bytes.

@@ -1,6 +1,6 @@
 //! Addresses of the web taken apart and put together, as `net::` would understand them. Nothing is sent and no name resolved.
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, excerpt};
 use crate::net::lane;
 use url::Url;
 
@@ -60,7 +60,7 @@ fn read(address: &str) -> Result<Url> {
 }
 
 fn none(address: &str) -> Error {
-    let shown: String = address.chars().take(80).flat_map(char::escape_debug).collect();
+    let shown = excerpt(address, 80);
     Error::invalid(format!("`{shown}` is no address")).hint("an address looks like https://host/path")
 }
 

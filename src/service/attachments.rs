@@ -1,6 +1,6 @@
 //! Rows of files that a tool gives to the person: which addresses and names may stand in one. It makes values, not markers.
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, excerpt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -65,7 +65,7 @@ pub fn admit(plugin: &str, url: &str) -> Result<()> {
     if route_of(url).is_some_and(|owner| owner == plugin) {
         return Ok(());
     }
-    let shown: String = url.chars().take(80).flat_map(char::escape_debug).collect();
+    let shown = excerpt(url, 80);
     let other = route_of(url).map(|owner| format!(", but of the plugin `{owner}`")).unwrap_or_default();
     Err(Error::invalid(format!("`{shown}` is no route of the plugin `{plugin}`{other}"))
         .hint(format!("serve the file from a route of your own: /api/plugin/{plugin}/<letters, digits and . _ - />")))

@@ -1,7 +1,7 @@
 //! A program run for a plugin: no shell, a clean environment, a group of processes of its own that ends with the call, and
 //! no more output than was asked for. Who may run one is decided elsewhere.
 
-use crate::base::error::{Error, Kind, Result, io};
+use crate::base::error::{Error, Kind, Result, excerpt, io};
 use crate::base::paths;
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read, Write};
@@ -141,7 +141,7 @@ fn check(order: &Order) -> Result<()> {
 }
 
 fn shown(text: &str) -> String {
-    text.chars().take(80).flat_map(char::escape_debug).collect()
+    excerpt(text, 80)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the room that starts programs")]

@@ -3,7 +3,7 @@
 
 use super::permissions::Grants;
 use super::ports::Carried;
-use crate::base::error::{Error, Kind, Result, io};
+use crate::base::error::{Error, Kind, Result, excerpt, io};
 use crate::base::file;
 use crate::base::paths::{Paths, valid_plugin_name};
 use serde::Serialize;
@@ -78,7 +78,7 @@ impl Folder {
     /// `permission_denied` for a name that is not granted, whether or not such a folder exists.
     pub fn granted(grants: &Grants, name: &str, plugin: &str) -> Result<Folder> {
         let base = grants.folder(name).ok_or_else(|| {
-            let shown: String = name.chars().take(64).flat_map(char::escape_debug).collect();
+            let shown = excerpt(name, 64);
             Error::denied(format!("the folder `{shown}` is not granted to the plugin `{plugin}`"))
                 .hint(format!("type: lapidary grant {plugin} folder:{shown}=/absolute/path"))
                 .with_user_action(format!("grant a folder named `{shown}` to the plugin `{plugin}`"))

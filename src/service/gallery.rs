@@ -4,7 +4,7 @@
 use super::attachments::{one_line, route_of};
 use super::picture;
 use super::proxy::{MAX_URL, Signer};
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, Kind, Result, excerpt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -80,7 +80,7 @@ pub fn row(plugin: &str, signer: &Signer, title: &str, tiles: Vec<Tile>) -> Resu
 
 fn checked(plugin: &str, signer: &Signer, tile: Tile) -> Result<Tile> {
     if let Some(handle) = tile.handle.as_deref().filter(|handle| picture::id_of(handle).is_none()) {
-        let shown: String = handle.chars().take(60).flat_map(char::escape_debug).collect();
+        let shown = excerpt(handle, 60);
         return Err(
             Error::invalid(format!("`{shown}` is no handle of a picture")).hint("images::stash gives one: img:<id>")
         );

@@ -4,7 +4,7 @@
 use super::permissions::{self, Declared, Grants, Permission};
 use super::quarantine;
 use crate::base::clock::Clock;
-use crate::base::error::{Error, Result, io};
+use crate::base::error::{Error, Result, excerpt, io};
 use crate::base::event::Bus;
 use crate::base::file::{self, Stamp};
 use crate::base::json;
@@ -100,7 +100,7 @@ fn folder_name(name: &str) -> Result<String> {
     if fits {
         Ok(name.to_string())
     } else {
-        let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+        let shown = excerpt(name, 80);
         Err(Error::invalid(format!("`{shown}` is not a folder's name"))
             .hint("1 to 64 letters, digits, `_` or `-`, as in folder:music=/home/me/Music"))
     }

@@ -7,7 +7,7 @@ mod table;
 mod tag;
 mod tidy;
 
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, Kind, Result, excerpt};
 use htmd::HtmlToMarkdown;
 use scraper::{ElementRef, Html, Node, Selector};
 use tidy::Purpose;
@@ -157,7 +157,7 @@ fn selector(css: &str) -> Result<Selector> {
         return Err(Error::invalid(format!("the selector is longer than {MAX_SELECTOR} bytes")));
     }
     Selector::parse(css).map_err(|_| {
-        let shown: String = css.chars().take(60).flat_map(char::escape_debug).collect();
+        let shown = excerpt(css, 60);
         Error::invalid(format!("`{shown}` is no CSS selector")).hint("for example \"table.prices td\"")
     })
 }

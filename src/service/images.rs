@@ -7,7 +7,7 @@ use super::image::{self, Check, ForModel, Limits, Sheet};
 use super::permissions::Grants;
 use super::picture::{self, Image, PREFIX, Pixels, View};
 use crate::base::clock::Clock;
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, Kind, Result, excerpt};
 use crate::base::paths::Paths;
 use crate::store::images::{Keep, NewImage};
 use crate::store::main::MainDb;
@@ -344,7 +344,7 @@ fn outside() -> Error {
 }
 
 fn shown(text: &str) -> String {
-    text.chars().take(120).flat_map(char::escape_debug).collect()
+    excerpt(text, 120)
 }
 
 #[cfg(test)]

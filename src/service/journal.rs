@@ -13,7 +13,7 @@ pub use heard::{Heard, Said};
 use super::markers::Part;
 use super::secret::Redactor;
 use crate::base::clock::Clock;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, excerpt};
 use crate::base::event::Bus;
 use crate::store::journal::Wanted;
 use crate::store::main::MainDb;
@@ -181,7 +181,7 @@ impl Journal {
         self.writer.flush(PATIENCE);
         let row = self.store.call(id)?.filter(|row| row.line.at >= self.since());
         row.map(Entry::of).ok_or_else(|| {
-            let shown: String = id.chars().take(80).flat_map(char::escape_debug).collect();
+            let shown = excerpt(id, 80);
             Error::not_found(format!("the journal has no call `{shown}`"))
                 .hint("lapidary journal lists the calls that are kept")
         })

@@ -1,7 +1,7 @@
 //! The closed list of permissions, what a script declares, what it is granted, and the rule between the two.
 //! Pure values and rules; the file of grants is `grants.rs`, and the decision about a call is the gate's.
 
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, Kind, Result, excerpt};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -249,7 +249,7 @@ fn listed(permission: Permission, names: &Value) -> Result<BTreeSet<String>> {
 /// # Errors
 /// `invalid_arguments` for a scheme, port, path or user, for letters beyond ASCII, and for a wildcard over a whole top level.
 pub fn host_pattern(text: &str) -> Result<String> {
-    let shown: String = text.chars().take(80).flat_map(char::escape_debug).collect();
+    let shown = excerpt(text, 80);
     let refuse = |why: &str, hint: &str| Err(Error::invalid(format!("`{shown}` is not a host: {why}")).hint(hint));
     let host = normal_host(text);
     let bare = host.strip_prefix("*.").unwrap_or(&host);
@@ -285,7 +285,7 @@ pub fn secret_name(text: &str) -> Result<String> {
     if fits {
         Ok(text.to_string())
     } else {
-        let shown: String = text.chars().take(80).flat_map(char::escape_debug).collect();
+        let shown = excerpt(text, 80);
         Err(Error::invalid(format!("`{shown}` is not the name of a credential")))
     }
 }

@@ -1,7 +1,7 @@
 //! Addresses of pictures elsewhere, as this host serves them itself: signed, so that nobody can make the host fetch what no
 //! script of it asked for. Fetching and serving is the HTTP door's; what a script may fetch is not decided here.
 
-use crate::base::error::{Error, Kind, Result, io};
+use crate::base::error::{Error, Kind, Result, excerpt, io};
 use crate::base::file;
 use crate::base::paths::Paths;
 use crate::net::lane::{self, Lane};
@@ -104,7 +104,7 @@ fn is_local(url: &Url) -> bool {
 }
 
 fn shown(text: &str) -> String {
-    text.chars().take(80).flat_map(char::escape_debug).collect()
+    excerpt(text, 80)
 }
 
 /// An address as it is signed: in the one form that the parser writes.

@@ -3,7 +3,7 @@
 
 use super::files::{Folder, Opened};
 use super::secret::Redactor;
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, Kind, Result, excerpt};
 use std::sync::Arc;
 
 /// An answer, checked: nothing in it can break out of the header that it becomes.
@@ -69,7 +69,7 @@ impl Reply {
             && !path.starts_with("//")
             && path.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'\\' | b'"' | b'<' | b'>'));
         if !own {
-            let shown: String = path.chars().take(80).flat_map(char::escape_debug).collect();
+            let shown = excerpt(path, 80);
             return Err(Error::invalid(format!("`{shown}` is no path on this host"))
                 .hint("a redirect leads to a path here, written out: /api/plugin/<name>/.."));
         }
@@ -101,7 +101,7 @@ impl Reply {
             && !name.starts_with('.')
             && !name.chars().any(|c| c.is_control() || matches!(c, '/' | '\\' | '"' | '<' | '>'));
         if !fits {
-            let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+            let shown = excerpt(name, 80);
             return Err(Error::new(Kind::InvalidArguments, format!("`{shown}` is no name for a file"))
                 .hint("a name on one line without / \\ \" < >, such as song.mp3"));
         }

@@ -1,7 +1,7 @@
 //! Scopes: words that part a plugin's data by chat. The registry knows which exist and who owns them; the values of one call
 //! are a snapshot that belongs to the call. There is no ambient "current scope".
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, excerpt};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -77,7 +77,7 @@ impl Registry {
     /// `invalid_arguments` for a key that is not an identifier of at most 64 ASCII characters; nothing is registered then.
     pub fn register(&self, key: &str, owner: &str, default: Option<&str>) -> Result<Registered> {
         if !is_identifier(key) {
-            let shown: String = key.chars().take(80).flat_map(char::escape_debug).collect();
+            let shown = excerpt(key, 80);
             return Err(Error::invalid(format!("`{shown}` cannot be a scope's key"))
                 .hint("use letters, digits and `_`, not beginning with a digit"));
         }
@@ -193,7 +193,7 @@ impl ScopeValues {
         match self.values.get(key) {
             Some(value) => Ok(value.as_deref()),
             None => {
-                let shown: String = key.chars().take(80).flat_map(char::escape_debug).collect();
+                let shown = excerpt(key, 80);
                 let known: Vec<&str> = self.values.keys().map(|key| &**key).collect();
                 Err(Error::not_found(format!("no loaded plugin registered the scope `{shown}`"))
                     .hint(format!("the scopes are {}; declare yours in plugin.json", known.join(", "))))

@@ -1,7 +1,7 @@
 //! Rows of chats: made on first use, renamed and deleted with everything that belongs to them.
 
 use super::main::{MainDb, explain};
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, Kind, Result, excerpt};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 /// Longest name of a chat, in characters.
@@ -31,7 +31,7 @@ pub fn valid_name(name: &str) -> Result<()> {
     if name.trim() == name && (1..=MAX_NAME).contains(&length) && !name.chars().any(char::is_control) {
         return Ok(());
     }
-    let shown: String = name.chars().take(60).flat_map(char::escape_debug).collect();
+    let shown = excerpt(name, 60);
     Err(Error::invalid(format!("`{shown}` is no name for a chat"))
         .hint(format!("use 1 to {MAX_NAME} characters without line breaks, and no space at either end")))
 }
@@ -117,6 +117,6 @@ fn find(connection: &Connection, name: &str) -> Result<Option<Chat>> {
 }
 
 fn absent(name: &str) -> Error {
-    let shown: String = name.chars().take(60).flat_map(char::escape_debug).collect();
+    let shown = excerpt(name, 60);
     Error::not_found(format!("there is no chat `{shown}`"))
 }

@@ -2,7 +2,7 @@
 
 use super::chats::{self, valid_name};
 use super::main::{MainDb, explain};
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, Kind, Result, excerpt};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use std::collections::HashSet;
 
@@ -234,7 +234,7 @@ fn row(connection: &Connection, chat: &str, id: &str) -> Result<Option<ImageRow>
 }
 
 fn shown(id: &str) -> String {
-    id.chars().take(60).flat_map(char::escape_debug).collect()
+    excerpt(id, 60)
 }
 
 #[cfg(test)]

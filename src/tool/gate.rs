@@ -3,7 +3,7 @@
 use super::names;
 use super::spec::{Locality, Spec};
 use super::toolset::category_scope;
-use crate::base::error::{Error, Kind};
+use crate::base::error::{Error, Kind, excerpt};
 use crate::service::permissions::{Grants, Missing, Permission};
 use crate::service::scopes::ScopeValues;
 use std::collections::BTreeSet;
@@ -219,7 +219,7 @@ pub fn unknown<'a>(
     absent: impl IntoIterator<Item = (&'a str, &'a Absence)>,
     reader: Reader,
 ) -> Error {
-    let shown: String = wanted.chars().take(80).flat_map(char::escape_debug).collect();
+    let shown = excerpt(wanted, 80);
     let names: Vec<&str> = names.into_iter().collect();
     let error = Error::not_found(format!("there is no tool `{shown}`"));
     let folded = names::fold(wanted);

@@ -1,7 +1,7 @@
 //! The rest of long results, kept in memory under a handle until newer ones need the room.
 //! It stores text and knows nothing of calls; who may read a handle is whoever was given it, for it cannot be guessed.
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, excerpt};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -82,7 +82,7 @@ impl Handles {
         };
         let Some(text) = text else {
             // An address of another kind is told whole, so that who sent it knows it again.
-            let shown: String = handle.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+            let shown = excerpt(handle, SHOWN);
             return Err(Error::not_found(format!("there is no text behind `{shown}` any more"))
                 .hint("call the tool again, with a narrower request"));
         };

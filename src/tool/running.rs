@@ -1,7 +1,7 @@
 //! The calls that run now and that somebody holds a handle of: their ids, so that anybody may ask for them or take one back.
 //! It knows no script and decides nothing about who may.
 
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, Kind, Result, excerpt};
 use crate::script::control::Control;
 use crate::script::ctx::Sink;
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ pub fn valid_id(id: &str) -> Result<()> {
     if LENGTH.contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
         return Ok(());
     }
-    let shown: String = id.chars().take(80).flat_map(char::escape_debug).collect();
+    let shown = excerpt(id, 80);
     Err(Error::invalid(format!("`{shown}` is no id of a call"))
         .hint("use 8 to 64 letters, digits, `_` and `-`, or leave it out"))
 }

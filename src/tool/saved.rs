@@ -2,7 +2,7 @@
 
 use super::toolset::{self, Catalog, Saved};
 use crate::base::clock::Clock;
-use crate::base::error::{Error, Kind, Result, io};
+use crate::base::error::{Error, Kind, Result, excerpt, io};
 use crate::base::event::Bus;
 use crate::base::paths::Paths;
 use crate::base::{file, json};
@@ -31,7 +31,7 @@ pub fn load(paths: &Paths) -> Result<Saved> {
 /// # Errors
 /// `invalid_arguments` for what cannot be one, `conflict` for a word that always means something else.
 pub fn valid_name(name: &str, catalog: &Catalog<'_>) -> Result<()> {
-    let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+    let shown = excerpt(name, 80);
     let length = name.chars().count();
     if name.trim() != name || !(1..=64).contains(&length) || name.contains(',') || name.chars().any(char::is_control) {
         return Err(Error::invalid(format!("`{shown}` is no name for a toolset"))
@@ -67,7 +67,7 @@ pub fn expand(catalog: &Catalog<'_>, saved: &Saved, before: &[String], words: &[
         }
         let selection = toolset::select(catalog, saved, std::slice::from_ref(word));
         if selection.dangling.is_some() || word == "none" {
-            let shown: String = word.chars().take(80).flat_map(char::escape_debug).collect();
+            let shown = excerpt(word, 80);
             let known = catalog.tools().iter().flat_map(|t| [t.name, t.category, t.plugin]);
             let close = super::names::did_you_mean(word, known, 3);
             let error = Error::not_found(format!("`{shown}` is no tool, toolset, category, plugin or module"));
@@ -104,7 +104,7 @@ pub fn delete(paths: &Paths, clock: &Clock, bus: &Bus, name: &str) -> Result<()>
     change(paths, clock, bus, |map| match map.shift_remove(name).filter(|_| !name.starts_with('_')) {
         Some(_) => Ok(()),
         None => {
-            let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+            let shown = excerpt(name, 80);
             Err(Error::not_found(format!("no toolset `{shown}` is saved"))
                 .hint("categories, plugins and modules are words that need no saving"))
         }

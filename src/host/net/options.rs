@@ -2,7 +2,7 @@
 //! It knows script values and what a request is, not where one goes.
 
 use super::Bounds;
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, Kind, Result, excerpt};
 use crate::host::argument::{ANY, Options, pairs, scalar, unfit, with_bytes};
 use crate::script::ctx::Ctx;
 use crate::script::{control, value};
@@ -60,7 +60,7 @@ fn profile(ctx: &Ctx, text: &str) -> Result<Profile> {
         None if text == "browser" => "",
         Some(("browser", name)) if is_jar(name) => name,
         _ => {
-            let shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
+            let shown = excerpt(text, 60);
             return Err(Error::invalid(format!("there is no profile `{shown}`"))
                 .hint("the profiles are plain, browser, and browser:name with up to 32 letters, digits, `-` and `_`"));
         }

@@ -3,7 +3,7 @@
 use super::Api;
 use super::answer::{Answer, Asked, At, blocking};
 use super::table::{Content, Op, get};
-use crate::base::error::{Error, Kind};
+use crate::base::error::{Error, Kind, excerpt};
 use crate::service::images::{self, Audience};
 use crate::service::picture::{self, PREFIX};
 use axum::extract::State;
@@ -43,7 +43,7 @@ enum WhoseCopy {
 async fn serve(State(api): State<Arc<Api>>, At(id): At<String>, Asked(asked): Asked<ImageAsked>) -> Answer<Response> {
     let (media_type, data) = blocking(&api, move |host| {
         let missing = || {
-            let shown: String = id.chars().take(80).flat_map(char::escape_debug).collect();
+            let shown = excerpt(&id, 80);
             Error::not_found(format!("there is no picture `{shown}`")).hint("old pictures of this door are dropped")
         };
         let handle = if id.starts_with(PREFIX) { id.clone() } else { format!("{PREFIX}{id}") };

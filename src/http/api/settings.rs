@@ -4,7 +4,7 @@ use super::Api;
 use super::answer::{Answer, Asked, At, Refusal, Sent, blocking, header_text, tagged, version_of};
 use super::table::{Op, delete, get, post, put};
 use super::tools::PreviewAsked;
-use crate::base::error::{Error, Kind};
+use crate::base::error::{Error, Kind, excerpt};
 use crate::plugin::preview::{Look, Preview};
 use crate::plugin::tune::{Change, Mode, Tuned, View};
 use axum::Json;
@@ -89,7 +89,7 @@ async fn reset(State(api): State<Arc<Api>>, At(name): At<String>, uri: Uri, head
     let mut keys = Vec::new();
     for (key, value) in url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
         if key != "key" {
-            let shown: String = key.chars().take(60).flat_map(char::escape_debug).collect();
+            let shown = excerpt(&key, 60);
             return Err(Error::invalid(format!("the query has an unknown field `{shown}`"))
                 .hint("known is `key`")
                 .into());

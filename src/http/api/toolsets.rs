@@ -4,7 +4,7 @@ use super::Api;
 use super::answer::{Answer, At, Sent, blocking};
 use super::table::{Content, Op, delete, get, put};
 use crate::app::Host;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, excerpt};
 use crate::tool::port::catalog;
 use crate::tool::saved;
 use crate::tool::tokens;
@@ -147,7 +147,7 @@ async fn remove(State(api): State<Arc<Api>>, At(name): At<String>) -> Answer<Sta
     blocking(&api, move |host| {
         let services = host.services();
         if saved::load(host.paths())?.get(&name).is_none() {
-            let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+            let shown = excerpt(&name, 80);
             return Err(Error::not_found(format!("no toolset `{shown}` is saved")).hint("GET /api/toolsets lists them"));
         }
         saved::delete(host.paths(), &services.clock, &services.bus, &name)?;

@@ -4,7 +4,7 @@
 use super::book::{self, Book, Entry, Kept};
 use super::keyring::{Item, Keyring, Refusal};
 use super::{Keep, Store, fit, gone, unknown};
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, Kind, Result, excerpt};
 use crate::service::permissions::{host_pattern, secret_name};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -279,6 +279,6 @@ fn field_name(name: &str) -> Result<()> {
     if fits {
         return Ok(());
     }
-    let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+    let shown = excerpt(name, 80);
     Err(Error::invalid(format!("`{shown}` is not the name of a field")).hint("letters, digits and `_`"))
 }

@@ -1,6 +1,6 @@
 //! The closed list of permission words, what each means, and the host functions it guards.
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, excerpt};
 use std::fmt;
 
 macro_rules! permissions {
@@ -78,7 +78,7 @@ impl Permission {
             return Ok(found);
         }
         let upper = word.trim().to_ascii_uppercase().replace(['-', ' '], "_");
-        let shown: String = word.chars().take(60).flat_map(char::escape_debug).collect();
+        let shown = excerpt(word, 60);
         let error = Error::invalid(format!("there is no permission `{shown}`"));
         let near = Permission::ALL.iter().find(|p| p.as_str() == upper).or_else(|| {
             let last = upper.rsplit('_').next().filter(|part| part.len() > 3)?;

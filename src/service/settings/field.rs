@@ -1,7 +1,7 @@
 //! Declared settings as pure values: what a field is, defaults under stored values, and what a person may set.
 //! Knows nothing of files, forms or scripts.
 
-use crate::base::error::{Error, Kind, Result};
+use crate::base::error::{Error, Kind, Result, excerpt};
 use crate::base::json;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -197,7 +197,7 @@ impl Field {
     /// `invalid_arguments` naming the key and what is wrong: the key's letters, a default or option of another type, a default
     /// that is not among the options, a widget that needs options, a confirmation of a value that cannot be.
     pub fn validate(&self) -> Result<()> {
-        let shown: String = self.key.chars().take(64).flat_map(char::escape_debug).collect();
+        let shown = excerpt(&self.key, 64);
         let refuse = |what: String| Err(Error::invalid(format!("the setting `{shown}`: {what}")));
         if !valid_key(&self.key) {
             return refuse("a key is 1 to 64 letters, digits, `_`, `-` or `.`".into());
@@ -380,7 +380,7 @@ pub fn check_patch(fields: &[Field], patch: &Map<String, Value>) -> Result<Map<S
                 Some(field) => field.coerce(value)?,
                 None if fields.is_empty() && valid_key(key) => value.clone(),
                 None => {
-                    let shown: String = key.chars().take(64).flat_map(char::escape_debug).collect();
+                    let shown = excerpt(key, 64);
                     let error = Error::invalid(format!("there is no setting `{shown}`"));
                     let keys: Vec<&str> = fields.iter().map(|field| field.key.as_str()).collect();
                     return Err(match keys.is_empty() {
