@@ -4,6 +4,7 @@ use super::context::{Context, Done, Stop, Verdict, known};
 use super::print::{self, Table};
 use crate::app::Host;
 use crate::base::error::Error;
+use crate::plugin::consent::Decision;
 use crate::service::permissions::{self, Grant as Granted, Permission};
 use clap::Args;
 use serde_json::{Value, json};
@@ -34,26 +35,28 @@ pub struct Revoke {
 
 impl Grant {
     pub(super) fn run(&self, cx: &Context) -> Done {
-        let wanted = read(&self.permissions)?;
-        let host = cx.host()?;
-        known(&host, &self.plugin)?;
-        for grant in &wanted {
-            host.services().grants.grant(&self.plugin, grant)?;
-        }
-        show(&host, &self.plugin, &wanted, cx)
+        decide(&self.plugin, &self.permissions, Decision::Grant, cx)
     }
 }
 
 impl Revoke {
     pub(super) fn run(&self, cx: &Context) -> Done {
-        let wanted = read(&self.permissions)?;
-        let host = cx.host()?;
-        known(&host, &self.plugin)?;
-        for grant in &wanted {
-            host.services().grants.revoke(&self.plugin, grant)?;
-        }
-        show(&host, &self.plugin, &wanted, cx)
+        decide(&self.plugin, &self.permissions, Decision::Revoke, cx)
     }
+}
+
+fn decide(plugin: &str, words: &[String], decision: Decision, cx: &Context) -> Done {
+    let wanted = read(words)?;
+    let host = cx.host()?;
+    known(&host, plugin)?;
+    let store = &host.services().grants;
+    for grant in &wanted {
+        match decision {
+            Decision::Grant => store.grant(plugin, grant)?,
+            Decision::Revoke => store.revoke(plugin, grant)?,
+        }
+    }
+    show(&host, plugin, &wanted, cx)
 }
 
 /// All words are read before the first one counts.

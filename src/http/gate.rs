@@ -9,7 +9,7 @@ use super::keys::{Keys, Known};
 use super::limit;
 use super::reply::{Refusal, read_within};
 use super::route::Shared;
-use crate::base::error::Error;
+use crate::base::error::{self, Error};
 use axum::Extension;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
@@ -98,15 +98,22 @@ fn note_use(shared: &Arc<Shared>, caller: &Caller) {
         By::Token(token) => {
             if keys.tokens.note_use(token) {
                 let id = token.id.clone();
-                tokio::task::spawn_blocking(move || keys.tokens.write_use(&id));
+                tokio::task::spawn_blocking(move || written(keys.tokens.write_use(&id)));
             }
         }
         By::Session(live) => {
             if keys.sessions.note_use(&live.session) {
                 let seal = live.session.seal;
-                tokio::task::spawn_blocking(move || keys.sessions.write_use(seal));
+                tokio::task::spawn_blocking(move || written(keys.sessions.write_use(seal)));
             }
         }
+    }
+}
+
+/// Nobody waits for it, and it is tried again in an hour.
+fn written(done: error::Result<()>) {
+    if let Err(e) = done {
+        tracing::warn!(code = e.code(), "a last use was not written down");
     }
 }
 

@@ -35,11 +35,13 @@ and shows an example. A long result is cut and names the resource that holds all
 
 /// What a session and its calls share.
 pub(super) struct Introduced {
+    #[cfg(feature = "server")]
     pub(super) door: Arc<Door>,
     /// Who calls, once the client has introduced itself.
     who: OnceLock<Who>,
 }
 
+#[cfg(feature = "server")]
 impl Introduced {
     /// Who calls. A client that has not said its name is nobody in particular.
     pub(super) fn who(&self) -> Who {
@@ -59,7 +61,11 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(door: Arc<Door>) -> Session {
-        let introduced = Arc::new(Introduced { door: door.clone(), who: OnceLock::new() });
+        let introduced = Arc::new(Introduced {
+            #[cfg(feature = "server")]
+            door: door.clone(),
+            who: OnceLock::new(),
+        });
         Session { door, introduced, start: Arc::default(), following: Arc::default() }
     }
 

@@ -29,6 +29,7 @@ pub(super) enum Read {
 }
 
 /// A message, read once.
+#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "lines are read for what they hold alone"))]
 pub(super) struct Opened<'a> {
     /// The text that the SDK would read it from.
     pub(super) text: Cow<'a, [u8]>,
