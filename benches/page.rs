@@ -89,7 +89,9 @@ async fn typing(browser: &Browser) {
         browser.eval("(seen.drawn = false, requestAnimationFrame(() => requestAnimationFrame(() => { seen.drawn = true; })), 1)").await;
         browser.until("seen.drawn").await;
         browser.eval("(Object.assign(seen, { frames: [], tasks: [], keys: [], on: true }), 1)").await;
-        browser.keys(typed(round)).await;
+        for key in typed(round).chars() {
+            browser.keys(key.to_string()).await;
+        }
         // The last key's frame, and what follows it once the keys rest: the draft, and the host's check of the text.
         browser.until(&format!("seen.keys.length >= {KEYS}")).await;
         browser.until("(window.rested ??= performance.now() + 1200) < performance.now()").await;

@@ -188,12 +188,16 @@ let widest = 0;
 function size() {
   let most = 0;
   for (const line of lines) if (line.length > most) most = line.length;
+  // In steps, for another width or height lays out the whole script anew; where that is soon done the height is exact.
+  most = Math.ceil((most + 6) / 32) * 32;
+  const step = lines.length > 1000 ? 64 : 1;
+  const tall = Math.ceil(lines.length / step) * step;
   const digits = Math.max(3, String(lines.length).length);
-  const want = `${lines.length}/${most}/${digits}`;
+  const want = `${tall}/${most}/${digits}`;
   if (want === widest) return;
   widest = want;
-  sheet.style.setProperty('--lines', lines.length);
-  sheet.style.setProperty('--longest', most + 6);
+  sheet.style.setProperty('--lines', tall);
+  sheet.style.setProperty('--longest', most);
   sheet.style.setProperty('--digits', digits);
 }
 
@@ -221,6 +225,7 @@ export function draw(all = false) {
   know(last);
   const old = new Map();
   for (const row of rows.children) old.set(row.dataset.key, row);
+  const numbered = new Map([...numbers.children].map((mark) => [mark.dataset.key, mark]));
   const fresh = [];
   const marks = [];
   for (let line = first; line < last; line += 1) {
@@ -234,10 +239,12 @@ export function draw(all = false) {
     fresh.push(row);
     const found = problems.filter((problem) => problem.row === line);
     const worst = found.some((problem) => problem.severity === 'error') ? 'error' : found.length ? 'warning' : null;
-    marks.push(h('div', { class: line === caret.line ? 'number now' : 'number', data: worst ? { mark: worst } : {}, title: found.map((problem) => problem.message).join('\n') || null }, String(line + 1)));
+    const said = found.map((problem) => problem.message).join('\n');
+    const mark = `${line} ${line === caret.line} ${worst} ${said}`;
+    marks.push(numbered.get(mark) ?? h('div', { class: line === caret.line ? 'number now' : 'number', data: { key: mark, ...(worst ? { mark: worst } : {}) }, title: said || null }, String(line + 1)));
   }
-  rows.replaceChildren(...fresh);
-  numbers.replaceChildren(...marks);
+  exchange(rows, fresh);
+  exchange(numbers, marks);
   const shift = `translateY(${first * lineHeight}px)`;
   rows.style.transform = shift;
   numbers.style.transform = shift;
@@ -245,6 +252,17 @@ export function draw(all = false) {
   here.style.transform = `translateY(${caret.line * lineHeight}px)`;
   here.dataset.flash = flash === caret.line ? 'on' : 'off';
   drawBubble();
+}
+
+/** Makes the children of `parent` these. What stays in its place is not touched, so that nothing is laid out anew for it. */
+function exchange(parent, children) {
+  const keep = new Set(children);
+  for (const child of [...parent.children]) if (!keep.has(child)) child.remove();
+  let place = parent.firstElementChild;
+  for (const child of children) {
+    if (child === place) place = place.nextElementSibling;
+    else parent.insertBefore(child, place);
+  }
 }
 
 function marksOn(line) {
