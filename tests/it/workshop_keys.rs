@@ -1,7 +1,9 @@
 //! The page without a pointer: everything is reached by keys, what has the focus is always seen, and no dialog loses it.
 
 use super::browser::{Browser, with_browser};
-use super::workshop_bench::{Bench, GREET, STRANGER, TUNED, chip_says, drop_file, enter, gallery, go, result, run};
+use super::workshop_bench::{
+    Bench, GREET, STRANGER, TUNED, chip_says, drop_file, enter, gallery, go, paste, quiet, result, run,
+};
 use serde_json::json;
 use thirtyfour::Key;
 
@@ -249,6 +251,9 @@ fn the_focus_comes_back_from_every_dialog() {
         browser.eval("(document.querySelector('[data-token] button').focus(), 1)").await;
         browser.press(Key::Enter).await;
         browser.until("document.querySelector('#ask[open]')").await;
+        // Enter alone takes nothing back for good.
+        browser.press(Key::Tab).await;
+        browser.until("document.activeElement.matches('#ask .danger')").await;
         browser.press(Key::Enter).await;
         browser.until("!document.querySelector('dialog') && !document.querySelector('[data-token]')").await;
         is_seen(browser).await;
@@ -258,5 +263,33 @@ fn the_focus_comes_back_from_every_dialog() {
         browser.press(Key::Escape).await;
         browser.until("!document.querySelector('dialog')").await;
         is_seen(browser).await;
+    });
+}
+
+#[test]
+fn undo_goes_back_to_what_the_file_was_and_never_into_another_file() {
+    with_browser(async |browser| {
+        let other = GREET.replace("greet", "other");
+        let bench = Bench::new(&[("user/tools/greet.rhai", GREET), ("user/tools/other.rhai", &other)]);
+        enter(browser, &bench).await;
+        go(browser, "greet").await;
+        paste(browser, &GREET.replace("Hello", "Welcome")).await;
+        browser.ctrl("s").await;
+        chip_says(browser, "live 2").await;
+        go(browser, "other").await;
+        browser.eval("(document.querySelector('#code').focus(), 1)").await;
+        for key in ["z", "z", "y"] {
+            browser.ctrl(key).await;
+        }
+        assert_eq!(browser.eval("document.querySelector('#code').value").await, other);
+        // What is done here is undone and done again.
+        browser.keys("!").await;
+        let mine = browser.eval("document.querySelector('#code').value").await;
+        assert_ne!(mine, other);
+        for (key, text) in [("z", json!(other)), ("z", json!(other)), ("y", mine.clone()), ("y", mine.clone())] {
+            browser.ctrl(key).await;
+            browser.until(&format!("document.querySelector('#code').value === {text}")).await;
+        }
+        quiet(browser).await;
     });
 }

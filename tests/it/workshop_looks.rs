@@ -76,7 +76,7 @@ const USED: &[Sight] = &[
     sight(
         "model",
         "#/workshop/greet",
-        "const code = await seek('#code'); code.focus(); document.execCommand('undo'); document.execCommand('undo'); code.blur(); (await seek('.bottom [data-pane=run]')).click(); (await seek('#result [role=tab][data-half=model]')).click()",
+        "const code = await seek('#code'); code.focus(); for (let n = 0; n < 4 && !document.querySelector('#dirty').hidden; n += 1) document.execCommand('undo'); code.blur(); (await seek('.bottom [data-pane=run]')).click(); (await seek('#result [role=tab][data-half=model]')).click()",
         "#result .half[data-half=model]",
     ),
     sight(

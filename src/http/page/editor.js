@@ -25,18 +25,16 @@ let states = [''];
 let known = 0;
 let dirty = 0;
 let trusted = 0;
-let lineHeight = 20;
-let drawn = { first: 0, last: 0 };
+let lineHeight = 20, drawn = { first: 0, last: 0 };
 let problems = [];
 let caret = { line: 0, column: 0, offset: 0 };
-let brackets = [];
-let finder = null;
-let quiet = false;
-let flash = -1;
+let brackets = [], finder = null, quiet = false, flash = -1, floor = '';
 
 export const text = () => code.value;
 export const allLines = () => lines;
 export const at = () => caret;
+/** Whether the text is what was last shown: undo goes back to there and not into what stood here before. */
+export const untouched = () => code.value === floor;
 export const stateBefore = (line) => { know(line); return states[line] ?? ''; };
 
 // ── Text in and out ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -48,6 +46,7 @@ export function show(value, { stay = false, readOnly = false } = {}) {
   left = null;
   quiet = true;
   if (code.value !== value) code.value = value;
+  floor = value;
   changed();
   quiet = false;
   if (stay) {
@@ -368,7 +367,11 @@ function drawBubble() {
   bubble.dataset.severity = problem.severity;
   fill(bubble, h('span', { class: 'caret', 'aria-hidden': 'true' }, caret.line === problem.row + 1 ? '⌄' : '^'), h('span', {}, problem.message));
   bubble.hidden = false;
-  bubble.style.left = `${placeOf(problem.row, column).left - 4}px`;
+  // Where little room is right of the column the message begins further left, so that all of it is in sight.
+  const right = box.scrollLeft + box.clientWidth;
+  const left = Math.min(placeOf(problem.row, column).left - 4, Math.max(gutter.offsetWidth, right - 320));
+  bubble.style.left = `${left}px`;
+  bubble.style.maxWidth = `min(72ch, ${right - left - 8}px)`;
   bubble.style.top = `${topOf(problem)}px`;
 }
 

@@ -16,7 +16,7 @@ export async function show(place, name) {
 async function access(place) {
   const [session, tokens] = await Promise.all([get('/api/session'), get('/api/tokens')]);
   const again = () => access(place);
-  const name = h('input', { type: 'text', id: 'token-name', placeholder: 'for what: desktop, backup…', autocomplete: 'off', maxlength: '64' });
+  const name = h('input', { type: 'text', id: 'token-name', placeholder: 'for what: desktop, backup…', size: '28', autocomplete: 'off', maxlength: '64' });
   fill(place,
     h('h2', {}, 'Sign-in and tokens'),
     h('section', {}, h('h3', {}, 'You'), h('div', { class: 'row-head wrap' }, h('p', {}, session.by === 'token' ? `By the token ${session.name}.` : `Signed in${session.expires_at ? ` until ${when(session.expires_at)}` : ''}.`),
@@ -42,7 +42,7 @@ async function access(place) {
 }
 
 const reveal = (made) => {
-  const text = h('input', { type: 'text', id: 'token-text', value: made.token, readOnly: true, 'aria-label': 'The token', onfocus: (event) => event.target.select() });
+  const text = h('input', { type: 'text', id: 'token-text', class: 'grow', value: made.token, readOnly: true, 'aria-label': 'The token', onfocus: (event) => event.target.select() });
   return sheet({ title: `Token ${made.name}`, id: 'token', body: [h('p', {}, 'It is shown this once; the host keeps only a hash of it.'), h('p', { class: 'row-head' }, text, button('Copy', async () => {
     try { await navigator.clipboard.writeText(made.token); announce('Copied.'); } catch { text.focus(); text.select(); }
   }, 'small'))], actions: [['I have it', true, 'primary']] });

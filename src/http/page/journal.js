@@ -79,7 +79,7 @@ function draw(call) {
   const given = JSON.stringify(call.arguments ?? {}, null, 2);
   const facts = [
     ['when', when(call.at)], ['version', `${call.generation}${call.live_generation && call.live_generation !== call.generation ? `, now ${call.live_generation} is live` : ''}`], ['plugin', call.plugin],
-    ['from', [call.door, call.caller, call.chat].filter(Boolean).join(', ')], ['took', took(call.duration_ms)], ['operations', call.operations?.toLocaleString('en')], ['memory', call.memory ? size(call.memory) : null],
+    ['from', [...new Set([call.door, call.caller, call.chat])].filter(Boolean).join(', ')], ['took', took(call.duration_ms)], ['operations', call.operations?.toLocaleString('en')], ['memory', call.memory ? size(call.memory) : null],
   ].filter(([, value]) => value);
   fill(place.detail,
     h('div', { class: 'row-head' }, button('‹ all calls', () => { location.hash = '#/journal'; }, 'quiet small back'), h('h2', {}, call.tool), h('span', { class: call.ok ? 'good' : 'bad' }, call.ok ? '✓ ok' : `✗ ${call.code ?? call.error?.code ?? 'failed'}`), h('span', { class: 'grow' }),
@@ -89,7 +89,7 @@ function draw(call) {
     call.cut?.length > 0 && h('p', { class: 'note' }, `Too long to be kept whole: ${call.cut.join(', ')}.`),
     h('h3', {}, 'arguments'), h('pre', { class: 'said json', tabindex: '0', 'aria-label': 'arguments' }, given),
     h('h3', {}, 'result'), body,
-    call.diagnostic && h('p', {}, button(`Go to ${call.diagnostic.file}:${call.diagnostic.line}`, () => goToFinding(call.diagnostic, call.plugin), 'small')),
+    call.diagnostic && h('p', { class: 'row-head after' }, button(`Go to ${call.diagnostic.file}:${call.diagnostic.line}`, () => goToFinding(call.diagnostic, call.plugin), 'small')),
     call.logs?.length > 0 && [h('h3', {}, 'log'), logLines(call.logs), call.logs_left_out > 0 && h('p', { class: 'soft' }, `${call.logs_left_out} more were left out.`)],
     call.progress?.length > 0 && h('details', {}, h('summary', {}, 'progress'), h('ol', { class: 'log plain' }, call.progress.map((one) => h('li', {}, h('span', { class: 'soft' }, `${took(one.at_ms ?? 0)} `), one.status ?? (one.total > 0 ? `${one.done} of ${one.total}` : String(one.done)))))));
   showResult(body, { result: { ...call, diagnostic: undefined } });

@@ -88,7 +88,7 @@ export async function route() {
 function land() {
   const now = document.activeElement;
   if (!store.session || document.querySelector('dialog[open]') || (now !== document.body && now.checkVisibility())) return;
-  const wished = view === 'workshop' ? ['#run', '#plugins [aria-current=true]', '#code'] : ['a[aria-current=true]'];
+  const wished = view === 'workshop' ? ['#run', '#plugins [aria-current=true]', '#code'] : ['a[aria-current=true]', '#journal-list a'];
   const there = stops($(view));
   (wished.map((one) => there.find((stop) => stop.matches(one))).find(Boolean) ?? there[0])?.focus({ preventScroll: true });
 }

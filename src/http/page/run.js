@@ -42,7 +42,7 @@ function draw() {
   const siblings = toolsOf(tool.plugin);
   fill(column,
     h('div', { class: 'head' },
-      h('span', { class: 'emoji', 'aria-hidden': 'true' }, tool.emoji ?? ''),
+      tool.emoji && h('span', { class: 'emoji', 'aria-hidden': 'true' }, tool.emoji),
       siblings.length > 1
         ? h('h2', {}, h('label', { class: 'sr', for: 'tool-select' }, 'Tool'), chooser(siblings, tool))
         : h('h2', { id: 'tool-name', title: tool.name }, tool.name),

@@ -133,7 +133,7 @@ function fieldOf(field, view, name) {
   const isSet = view.stored.includes(field.key);
   const label = made.group ? h('span', { class: 'label', id: `${id}-label` }, labelOf(field)) : h('label', { for: id }, labelOf(field));
   const set = h('span', { class: 'limits soft' }, isSet ? 'set' : 'default');
-  const help = field.help && h('p', { class: 'help', id: `${id}-help` }, field.help);
+  const help = field.help && h('p', { class: 'help', id: `${id}-help` }, field.help.split('`').map((piece, at) => (at % 2 ? h('code', {}, piece) : piece)));
   (made.described ?? made.element).setAttribute('aria-describedby', `${id}-help ${id}-wrong`);
   return { field, before: value, get: made.get, note, element: h('div', { class: made.inline ? 'field inline' : 'field', data: { key: field.key, kind: field.widget ?? field.type } }, label, set, made.element, help, note) };
 }

@@ -30,7 +30,8 @@ export function sheet({ title, body, actions = [['Close', undefined]], wide = fa
       h('div', { class: 'title' }, h('h2', { id: heading }, title), h('span', { class: 'grow' }), button('×', () => dialog.close(), 'quiet icon', { 'aria-label': 'Close' })), form);
     document.body.append(dialog);
     dialog.showModal();
-    (dialog.querySelector('[autofocus]') ?? buttons.find((one) => one.type === 'submit') ?? buttons[0])?.focus();
+    // The next Enter does what one came for, but nothing that is hard to take back.
+    (dialog.querySelector('[autofocus]') ?? buttons.find((one) => one.type === 'submit' && !one.classList.contains('danger')) ?? buttons[0])?.focus();
   });
 }
 

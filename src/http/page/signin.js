@@ -21,7 +21,7 @@ export function show(place, { error, byLink, begin }) {
     h('h2', {}, 'Sign in to Lapidary'),
     trouble,
     byPassword && h('form', { onsubmit: enter }, h('label', { for: 'password' }, 'Password'), h('div', { class: 'row-head' }, password, h('button', { type: 'submit', class: 'primary' }, 'Sign in'))),
-    h('p', {}, byPassword ? 'Or use a link: ' : 'Open the link that stands in the terminal where Lapidary was started. Each link works once; ', 'this prints a fresh one:'),
+    h('p', {}, byPassword ? 'Or open a link; this prints a fresh one:' : 'Open the link that stands in the terminal where Lapidary was started. Each link works once; this prints a fresh one:'),
     h('pre', { class: 'said' }, 'lapidary sign-in'),
     button('Try again', () => location.reload(), 'small')));
   announce('Sign in to go on.');

@@ -4,7 +4,7 @@
 import * as editor from './editor.js';
 import { announce, mod } from './dom.js';
 import { tokenize } from './rhai.js';
-import { tell } from './api.js';
+import { on, tell } from './api.js';
 
 const { code } = editor;
 const UNIT = '    ';
@@ -197,4 +197,12 @@ function home(event) {
 }
 
 code.addEventListener('keydown', key);
+// The browser keeps one history for the box, whichever file stood in it: what was done to another is not undone in this one.
+let undone = 0;
+code.addEventListener('beforeinput', (event) => {
+  if (event.inputType === 'historyUndo') { if (editor.untouched()) event.preventDefault(); else undone += 1; }
+  else if (event.inputType === 'historyRedo') { if (undone > 0) undone -= 1; else event.preventDefault(); }
+  else undone = 0;
+});
+on('opened', () => { undone = 0; });
 code.addEventListener('blur', () => { leaving = false; });

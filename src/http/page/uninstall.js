@@ -9,7 +9,7 @@ export async function open(plugin) {
   let answer;
   await sheet({
     title: `Uninstall ${plugin}?`, id: 'uninstall',
-    body: [h('p', {}, 'Its files and settings go to the history for 30 days; a click brings them back.'), h('p', {}, h('label', {}, data, ' Keep its settings and notes where they are'))],
+    body: [h('p', {}, 'Its files and settings go to the history for 30 days; a click brings them back.'), h('label', { class: 'check' }, data, 'Keep its settings and notes where they are')],
     actions: [['Leave it', undefined], ['Uninstall', true, 'danger']],
     onsubmit: async () => {
       try { answer = await del(`${at('plugins', plugin)}${query({ keep_data: data.checked })}`); } catch (error) { return `${error.message}. ${error.hint}`; }
