@@ -13,8 +13,7 @@ export const code = $('code');
 const here = h('div', { class: 'here' });
 const rows = h('div', { class: 'rows' });
 const numbers = h('div', { class: 'numbers' });
-layer.append(here, rows);
-gutter.append(numbers);
+layer.append(here, rows); gutter.append(numbers);
 
 /** Lines beyond the sight that are drawn too, so that scrolling finds them there. */
 const SPARE = 24;
@@ -28,7 +27,7 @@ let trusted = 0;
 let lineHeight = 20, drawn = { first: 0, last: 0 };
 let problems = [];
 let caret = { line: 0, column: 0, offset: 0 };
-let brackets = [], finder = null, quiet = false, flash = -1, floor = '';
+let brackets = [], finder = null, quiet = false, flash = -1, floor = '', inserting = null;
 
 export const text = () => code.value;
 export const allLines = () => lines;
@@ -67,11 +66,15 @@ export function show(value, { stay = false, readOnly = false } = {}) {
 export function insert(value, from = code.selectionStart, to = code.selectionEnd) {
   code.focus();
   code.setSelectionRange(from, to);
+  // The browser puts in several lines one after the other and tells each; here they are one change.
+  const batch = inserting = { event: null };
   const done = value === '' ? from === to || document.execCommand('delete') : document.execCommand('insertText', false, value);
   if (!done) {
     code.setRangeText(value, from, to, 'end');
     code.dispatchEvent(new InputEvent('input', { bubbles: true, inputType: 'insertText' }));
   }
+  inserting = null;
+  if (batch.event) took(batch.event);
 }
 
 /** The offset of a line and a column, both from 0. */
@@ -114,9 +117,7 @@ export function goTo(line, column = 0, { focus = true, length = 0 } = {}) {
 
 export function reveal(line) {
   const top = line * lineHeight;
-  if (top < box.scrollTop + lineHeight || top > box.scrollTop + box.clientHeight - 3 * lineHeight) {
-    box.scrollTop = Math.max(0, top - box.clientHeight / 3);
-  }
+  if (top < box.scrollTop + lineHeight || top > box.scrollTop + box.clientHeight - 3 * lineHeight) box.scrollTop = Math.max(0, top - box.clientHeight / 3);
 }
 
 /** The place of a line and column in the sheet, in pixels, for what pops up there. */
@@ -200,17 +201,16 @@ function size() {
   sheet.style.setProperty('--digits', digits);
 }
 
-function measure() {
-  lineHeight = parseFloat(getComputedStyle(code).lineHeight) || 20;
-}
+const measure = () => { lineHeight = parseFloat(getComputedStyle(code).lineHeight) || 20; };
 
-code.addEventListener('input', (event) => {
+code.addEventListener('input', (event) => { if (inserting) inserting.event = event; else took(event); });
+function took(event) {
   changed();
   moved();
   draw(true);
   learn();
   if (!quiet) tell('edited', event);
-});
+}
 
 // ── The layer ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
