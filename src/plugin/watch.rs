@@ -24,8 +24,9 @@ pub trait Follow: Send {
     /// The folders to watch: those that are there now.
     fn folders(&self) -> Folders;
 
-    /// Whether a path is of interest at all.
-    fn counts(&self, path: &Path) -> bool;
+    /// Tells whether a path is of interest at all. It is asked on the system's own thread, so that what is written beside plugins,
+    /// a database above all, wakes nobody.
+    fn filter(&self) -> Box<dyn Fn(&Path) -> bool + Send>;
 
     /// Whether folders may have come with these paths; then they are watched before anybody looks into them.
     fn brings_folders(&self, paths: &BTreeSet<PathBuf>) -> bool;
@@ -83,14 +84,14 @@ impl Watch {
     /// As [`Watch::start`].
     pub fn with(follower: impl Follow + 'static) -> Result<Watch> {
         let (tx, rx) = mpsc::channel();
-        let events = tx.clone();
+        let (events, counts) = (tx.clone(), follower.filter());
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
             Ok(event) if event.need_rescan() => {
                 let _ = events.send(Signal::Overflow);
             }
             Ok(event) => {
                 if let Some(weight) = weigh(&event.kind) {
-                    for path in event.paths {
+                    for path in event.paths.into_iter().filter(|path| counts(path)) {
                         let _ = events.send(Signal::Path(path, weight));
                     }
                 }
@@ -173,9 +174,6 @@ impl Worker {
                     Signal::Stop => return,
                     Signal::Overflow => overflow = true,
                     Signal::Path(path, weight) => {
-                        if !self.follower.counts(&path) {
-                            continue;
-                        }
                         if weight != Weight::Gone && path.is_dir() {
                             folders.insert(path.clone(), Instant::now() + FOLDER);
                         }
@@ -244,8 +242,9 @@ impl Follow for Live {
         Folders { deep, shallow }
     }
 
-    fn counts(&self, path: &Path) -> bool {
-        !self.change(path).is_empty()
+    fn filter(&self) -> Box<dyn Fn(&Path) -> bool + Send> {
+        let (paths, extra) = (self.paths.clone(), self.extra.clone());
+        Box::new(move |path| !change::affected(&paths, &extra, path).is_empty())
     }
 
     fn lost(&mut self) {

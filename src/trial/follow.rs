@@ -59,14 +59,19 @@ impl<F: Fn(Saved) + Send> Follow for Follower<F> {
         folders
     }
 
-    fn counts(&self, path: &Path) -> bool {
-        let is_ours = |home: &Path| {
-            path.strip_prefix(home)
-                .is_ok_and(|inside| !inside.components().any(|part| part.as_os_str().to_str().is_none_or(is_litter)))
-        };
+    fn filter(&self) -> Box<dyn Fn(&Path) -> bool + Send> {
         let root = &self.root;
-        [root.tools(), root.plugins(), root.scripts(), root.stdlib()].iter().any(|home| is_ours(home))
-            || self.named.iter().any(|named| is_ours(plugin_of(named).or(named.parent()).unwrap_or(named)))
+        let homes = [root.tools(), root.plugins(), root.scripts(), root.stdlib()];
+        let named = self.named.clone();
+        Box::new(move |path| {
+            let is_ours = |home: &Path| {
+                let is_plain =
+                    |part: std::path::Component| part.as_os_str().to_str().is_some_and(|name| !is_litter(name));
+                path.strip_prefix(home).is_ok_and(|inside| inside.components().all(is_plain))
+            };
+            homes.iter().any(|home| is_ours(home))
+                || named.iter().any(|named| is_ours(plugin_of(named).or(named.parent()).unwrap_or(named)))
+        })
     }
 
     fn brings_folders(&self, paths: &BTreeSet<PathBuf>) -> bool {
