@@ -45,7 +45,7 @@ pub struct Ended {
     /// When it began, in milliseconds since 1970-01-01 UTC.
     pub at: i64,
     /// The tool.
-    pub tool: String,
+    pub tool: Tool,
     /// Its plugin; empty for an unknown tool.
     pub plugin: Arc<str>,
     /// The generation that ran; 0 where nothing ran.
@@ -58,8 +58,6 @@ pub struct Ended {
     pub chat: Option<Arc<str>>,
     /// What it was given.
     pub arguments: Given,
-    /// The JSON Schema of what it takes; `None` for an unknown tool.
-    pub parameters: Option<Arc<dyn Parameters>>,
     /// Whether it succeeded.
     pub ok: bool,
     /// Its failure.
@@ -90,8 +88,38 @@ pub struct Ended {
     pub used: Option<Arc<Redactor>>,
 }
 
-/// A tool's parameters, as the journal asks for them: whoever hands a call over has them and makes no copy.
-pub trait Parameters: Send + Sync {
+/// What was called.
+pub enum Tool {
+    /// A tool that is there.
+    Known(Arc<dyn Described>),
+    /// A name that no tool has.
+    Unknown(String),
+}
+
+impl Tool {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Tool::Known(tool) => tool.name(),
+            Tool::Unknown(name) => name,
+        }
+    }
+
+    /// The JSON Schema of what it takes; null for an unknown one.
+    #[must_use]
+    pub fn schema(&self) -> &Value {
+        match self {
+            Tool::Known(tool) => tool.schema(),
+            Tool::Unknown(_) => &Value::Null,
+        }
+    }
+}
+
+/// A tool, as the journal asks for it: whoever hands a call over has it and makes no copy.
+pub trait Described: Send + Sync {
+    /// Its name.
+    fn name(&self) -> &str;
     /// The JSON Schema of an object.
     fn schema(&self) -> &Value;
 }

@@ -196,7 +196,8 @@ fn insert(t: &Transaction, rows: &[CallRow]) -> rusqlite::Result<u64> {
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
     )?;
     let mut added = 0;
-    for row in rows {
+    for (n, row) in rows.iter().enumerate() {
+        give_way(n);
         let line = &row.line;
         // Whoever calls may not know that the chat is private.
         if let Some(chat) = &line.chat
@@ -229,6 +230,14 @@ fn insert(t: &Transaction, rows: &[CallRow]) -> rusqlite::Result<u64> {
         added += bytes;
     }
     Ok(added)
+}
+
+/// Now and then lets whoever waits for the processor go first: a batch takes milliseconds, and a call that ends meanwhile has not got
+/// them. `done` rows of the batch are done.
+pub fn give_way(done: usize) {
+    if done % 64 == 63 {
+        std::thread::yield_now();
+    }
 }
 
 /// Lets the oldest go, from the oldest on, until the first that may stay. Of what is too much a tenth more goes, so that not every

@@ -11,6 +11,10 @@ use std::time::Duration;
 
 /// How long a statement waits for another process that writes.
 const BUSY: Duration = Duration::from_secs(5);
+/// So many pages in the log, 32 MiB, are brought into the file by a commit.
+const LOG_PAGES: i64 = 8000;
+/// What of the log stays for further use once it is in the file, in bytes.
+const LOG_KEPT: i64 = 16 << 20;
 /// Readers that are kept open.
 const READERS: usize = 2;
 
@@ -54,6 +58,15 @@ impl MainDb {
                 Ok(())
             };
             let _ = vacuum();
+        }
+    }
+
+    /// Brings what was written into the file itself, as far as nobody has to wait for that. Commits do so only when there is much, for
+    /// it takes milliseconds and a disk's flush; whoever writes much calls this when it has time.
+    pub fn catch_up(&self) {
+        let slot = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connection) = slot.as_ref() {
+            let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }
     }
 
@@ -109,6 +122,10 @@ fn open_to_write(path: &Path) -> Result<Connection> {
             connection.pragma_update(None, "journal_mode", "WAL")?;
             connection.pragma_update(None, "synchronous", "NORMAL")?;
             connection.pragma_update(None, "foreign_keys", true)?;
+            // A batch of the journal fits; what does not is written twice.
+            connection.pragma_update(None, "cache_size", -1024)?;
+            connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+            connection.pragma_update(None, "journal_size_limit", LOG_KEPT)?;
             let migrated = schema::migrate(&mut connection)?;
             Ok(migrated.map(|()| connection))
         };

@@ -6,7 +6,7 @@ use super::spec::Spec;
 use super::who::Who;
 use crate::base::event::{Bus, Event};
 use crate::script::ctx::Ctx;
-use crate::service::journal::{self, Ended, Given, Parameters};
+use crate::service::journal::{self, Described, Ended, Given, Tool};
 use crate::service::markers::Part;
 use crate::service::picture::View;
 use std::collections::BTreeMap;
@@ -105,7 +105,10 @@ fn ended(record: CallRecord, journal: &journal::Journal) -> Box<Ended> {
     Box::new(Ended {
         id: outcome.call.clone(),
         at: clock.unix_ms() - took,
-        tool: outcome.tool.clone(),
+        tool: match spec {
+            Some(spec) => Tool::Known(spec),
+            None => Tool::Unknown(outcome.tool.clone()),
+        },
         plugin: outcome.plugin.clone(),
         generation: outcome.generation,
         door: who.door,
@@ -115,7 +118,6 @@ fn ended(record: CallRecord, journal: &journal::Journal) -> Box<Ended> {
             Arguments::Text(text) => Given::Text(text),
             Arguments::Object(map) => Given::Object(map),
         },
-        parameters: spec.map(|spec| spec as Arc<dyn Parameters>),
         ok: outcome.ok,
         error: outcome.error.clone(),
         text: outcome.text.clone(),
@@ -133,7 +135,11 @@ fn ended(record: CallRecord, journal: &journal::Journal) -> Box<Ended> {
     })
 }
 
-impl Parameters for Spec {
+impl Described for Spec {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn schema(&self) -> &serde_json::Value {
         &self.parameters
     }

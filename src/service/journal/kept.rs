@@ -28,10 +28,8 @@ const BEYOND: usize = 64 << 10;
 
 /// The row of a call. `None` where it would show a secret that cannot be taken out: in the name of its chat.
 pub(super) fn row(ended: Ended, known: &Redactor, most: usize) -> Option<CallRow> {
-    let empty = Value::Null;
-    let schema = ended.parameters.as_ref().map_or(&empty, |parameters| parameters.schema());
     let mut more = More::default();
-    let (arguments, hidden) = arguments(ended.arguments, schema, &mut more);
+    let (arguments, hidden) = arguments(ended.arguments, ended.tool.schema(), &mut more);
     let mut own = Redactor::default();
     hidden.iter().for_each(|value| own.add(value));
     let redactors: Vec<&Redactor> =
@@ -71,7 +69,7 @@ pub(super) fn row(ended: Ended, known: &Redactor, most: usize) -> Option<CallRow
     let line = CallLine {
         id: ended.id,
         at: ended.at,
-        tool: one_line(&clean.short(ended.tool), NAME),
+        tool: one_line(&clean.short(ended.tool.name().to_owned()), NAME),
         plugin: ended.plugin.to_string(),
         generation: ended.generation,
         door: ended.door.to_owned(),

@@ -23,14 +23,13 @@ fn ended(id: &str) -> Box<Ended> {
     Box::new(Ended {
         id: id.into(),
         at: 1_700_000_000_000,
-        tool: "roll".into(),
+        tool: Tool::Unknown("roll".into()),
         plugin: "dice".into(),
         generation: 1,
         door: "cli",
         caller: "owner".into(),
         chat: None,
         arguments: Given::Object(arguments),
-        parameters: None,
         ok: true,
         error: None,
         text: format!("rolled {id}"),
@@ -88,7 +87,7 @@ fn a_word_means_an_id_a_tool_or_the_last_call_and_never_one_that_a_tool_made() {
     let journal = Journal::new(setup(dir.path()));
     assert_eq!(journal.find("last").unwrap_err().message(), "the journal is empty");
     journal.record(ended("a"));
-    journal.record(Box::new(Ended { tool: "flip".into(), ..*ended("b") }));
+    journal.record(Box::new(Ended { tool: Tool::Unknown("flip".into()), ..*ended("b") }));
     journal.record(Box::new(Ended { door: "tool", ..*ended("c") }));
     for (word, id) in [("a", "a"), ("c", "c"), ("roll", "a"), ("flip", "b"), ("last", "b")] {
         assert_eq!(journal.find(word).unwrap().listed.id, id, "{word}");

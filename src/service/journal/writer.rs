@@ -26,6 +26,13 @@ const HURRY_BYTES: usize = 4 << 20;
 const BATCH: usize = 512;
 const BATCH_BYTES: usize = 4 << 20;
 
+/// After so much quiet the database may take the time to bring what was written into its file.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Records to write. They stay in their boxes: each is moved four times, and is large.
+type Batch = Vec<Record>;
+type Record = Box<Ended>;
+
 /// Hands records to a thread of its own, which starts with the first.
 pub(super) struct Writer {
     shared: Arc<Shared>,
@@ -160,8 +167,9 @@ impl Shared {
     }
 
     fn run(&self) {
-        let mut has_failed = false;
-        while let Some((batch, lost)) = self.next() {
+        let (mut has_failed, mut is_behind) = (false, false);
+        while let Some((batch, lost)) = self.next(&mut is_behind) {
+            is_behind = true;
             let count = batch.len() as u64;
             // One record that brings it down must not end the journal.
             let written = catch_unwind(AssertUnwindSafe(|| self.write(batch, lost)))
@@ -190,8 +198,8 @@ impl Shared {
         }
     }
 
-    /// The next batch, and how many records were lost before it; `None` at the end.
-    fn next(&self) -> Option<(Vec<Ended>, u64)> {
+    /// The next batch, and how many records were lost before it; `None` at the end. While none comes, the database catches up.
+    fn next(&self, is_behind: &mut bool) -> Option<(Batch, u64)> {
         let mut queue = self.queue();
         while queue.waiting.is_empty() {
             queue.is_urgent = false;
@@ -199,7 +207,18 @@ impl Shared {
                 return None;
             }
             queue.state = State::Asleep;
-            queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            if *is_behind {
+                let (woken, waited) = self.work.wait_timeout(queue, QUIET).unwrap_or_else(PoisonError::into_inner);
+                queue = woken;
+                if waited.timed_out() && queue.waiting.is_empty() {
+                    *is_behind = false;
+                    drop(queue);
+                    self.setup.store.catch_up();
+                    queue = self.queue();
+                }
+            } else {
+                queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
             queue.state = State::Awake;
         }
         let is_gathering = |queue: &mut Queue| !(queue.is_closed || queue.is_urgent || is_much(queue));
@@ -217,19 +236,25 @@ impl Shared {
             let Some((weight, ended)) = queue.waiting.pop_front() else { break };
             queue.bytes -= weight;
             bytes += weight;
-            batch.push(*ended);
+            batch.push(ended);
         }
         let lost = std::mem::take(&mut queue.lost);
         Some((batch, lost))
     }
 
     /// Gives how many records could not be made free of secrets.
-    fn write(&self, batch: Vec<Ended>, lost: u64) -> Result<u64> {
+    fn write(&self, batch: Batch, lost: u64) -> Result<u64> {
         let Setup { store, clock, limits, known, .. } = &self.setup;
         let known = known();
         let count = batch.len();
-        let rows: Vec<CallRow> =
-            batch.into_iter().filter_map(|ended| kept::row(ended, &known, limits.max_text)).collect();
+        let rows: Vec<CallRow> = batch
+            .into_iter()
+            .enumerate()
+            .filter_map(|(n, ended)| {
+                crate::store::journal::give_way(n);
+                kept::row(*ended, &known, limits.max_text)
+            })
+            .collect();
         store.add_calls(&rows, lost, &limits.room(clock))?;
         Ok((count - rows.len()) as u64)
     }

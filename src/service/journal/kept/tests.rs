@@ -5,7 +5,7 @@ use crate::base::error::{Error, Fallback, Kind};
 use crate::service::attachments::{Files, Item};
 use crate::service::gallery::{Gallery, Tile};
 use crate::service::journal::entry::Entry;
-use crate::service::journal::{Heard, Parameters};
+use crate::service::journal::{Described, Heard, Tool};
 use crate::service::picture::Image;
 use serde_json::json;
 use std::sync::Arc;
@@ -13,7 +13,11 @@ use std::time::Duration;
 
 struct Takes(Value);
 
-impl Parameters for Takes {
+impl Described for Takes {
+    fn name(&self) -> &str {
+        "send"
+    }
+
     fn schema(&self) -> &Value {
         &self.0
     }
@@ -23,7 +27,7 @@ fn ended(arguments: Value) -> Ended {
     Ended {
         id: "c_1".into(),
         at: 1_700_000_000_123,
-        tool: "send".into(),
+        tool: Tool::Unknown("send".into()),
         plugin: "mail".into(),
         generation: 4,
         door: "cli",
@@ -34,7 +38,6 @@ fn ended(arguments: Value) -> Ended {
             Value::String(text) => Given::Text(text),
             _ => panic!("an object or a text"),
         },
-        parameters: None,
         ok: true,
         error: None,
         text: "sent".into(),
@@ -110,7 +113,7 @@ fn talkative(secret: &str) -> Ended {
     let item = Item { url: format!("/api/plugin/mail/{secret}"), name: secret.into() };
     let fallback = Fallback { tool: secret.into(), when: secret.into() };
     Ended {
-        tool: secret.into(),
+        tool: Tool::Unknown(secret.into()),
         caller: secret.into(),
         ok: false,
         error: Some(
@@ -152,7 +155,7 @@ fn no_column_holds_a_secret_whoever_knows_it() {
         (
             Ended {
                 arguments: Given::Text(json!({ "pin": secret, "also": secret }).to_string()),
-                parameters: Some(Arc::new(Takes(marked))),
+                tool: Tool::Known(Arc::new(Takes(marked))),
                 ..talkative(secret)
             },
             Redactor::default(),
