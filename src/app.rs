@@ -520,6 +520,12 @@ impl Host {
         self.0.services.bus.subscribe()
     }
 
+    /// What happens from now on beside calls: for who would otherwise be woken by each of them.
+    #[must_use]
+    pub fn news(&self) -> broadcast::Receiver<Event> {
+        self.0.services.bus.news()
+    }
+
     /// The newest revision of what a reader of the tools sees: a new value for every effective change, several at once as one.
     #[must_use]
     pub fn revisions(&self) -> watch::Receiver<u64> {

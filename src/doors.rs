@@ -8,6 +8,8 @@ use crate::base::error::Result;
 #[cfg(feature = "server")]
 pub use crate::http::{Link, Options as ServeOptions, Password, Reader, Token, Tokens, link};
 pub use crate::mcp::Options as McpOptions;
+#[cfg(feature = "server")]
+use crate::script::pool;
 
 /// Serves MCP on standard input and output until the input ends or the process is told to stop; then the host has ended too.
 ///
@@ -26,10 +28,13 @@ pub fn mcp(host: &Host, options: &McpOptions) -> Result<()> {
 #[cfg(feature = "server")]
 pub fn serve(host: &Host, options: &ServeOptions, ready: impl FnOnce(&Opened)) -> Result<()> {
     // Scripts have threads of their own. What is left for this one is short, and on one thread no step of a request wakes another.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::internal(format!("cannot start the runtime: {e}")))?;
+    // A script that is always quick may run right here; should it not be, the rest goes on with another thread.
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(1).thread_name("lapidary-http").enable_all();
+    if let Some(stack) = pool::largest_stack() {
+        builder.thread_stack_size(stack).on_thread_start(move || pool::lend(stack));
+    }
+    let runtime = builder.build().map_err(|e| Error::internal(format!("cannot start the runtime: {e}")))?;
     runtime.block_on(async {
         let mcp = Mounted(crate::mcp::Web::new(host, &McpOptions::default()));
         let server = crate::http::Server::open(host, mcp, options).await?;

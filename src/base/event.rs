@@ -81,35 +81,72 @@ pub enum Event {
 
 /// Many senders, many listeners; a listener that falls behind loses the oldest and is told so.
 #[derive(Clone)]
-pub struct Bus(broadcast::Sender<Event>);
+pub struct Bus {
+    all: broadcast::Sender<Event>,
+    /// All but the calls, which are many: whoever waits for something else would be woken by each.
+    news: broadcast::Sender<Event>,
+}
 
 impl Bus {
     /// A bus that keeps `capacity` events for slow listeners.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        Bus(broadcast::channel(capacity).0)
+        Bus { all: broadcast::channel(capacity).0, news: broadcast::channel(capacity).0 }
     }
 
     /// Tells everybody who listens; nobody listening is fine.
     pub fn publish(&self, event: Event) {
-        let _ = self.0.send(event);
+        if !matches!(event, Event::CallEnded { .. }) && self.news.receiver_count() > 0 {
+            let _ = self.news.send(event.clone());
+        }
+        let _ = self.all.send(event);
     }
 
     /// A new listener, from now on.
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<Event> {
-        self.0.subscribe()
+        self.all.subscribe()
     }
 
-    /// Whether anybody listens, so that a hot path may skip building an event.
+    /// As [`Bus::subscribe`], without [`Event::CallEnded`].
+    #[must_use]
+    pub fn news(&self) -> broadcast::Receiver<Event> {
+        self.news.subscribe()
+    }
+
+    /// Whether anybody listens for calls, so that a hot path may skip building an event.
     #[must_use]
     pub fn has_listeners(&self) -> bool {
-        self.0.receiver_count() > 0
+        self.all.receiver_count() > 0
     }
 }
 
 impl Default for Bus {
     fn default() -> Self {
         Bus::new(1024)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_waits_for_news_is_not_woken_by_calls() {
+        let bus = Bus::default();
+        let (mut all, mut news) = (bus.subscribe(), bus.news());
+        let call = Event::CallEnded {
+            call: "c_1".into(),
+            tool: "t".into(),
+            generation: 1,
+            ok: true,
+            code: None,
+            duration_us: 1,
+        };
+        bus.publish(call.clone());
+        bus.publish(Event::Stopping);
+        assert_eq!((all.recv().await.unwrap(), all.recv().await.unwrap()), (call, Event::Stopping));
+        assert_eq!(news.recv().await.unwrap(), Event::Stopping);
     }
 }

@@ -87,7 +87,7 @@ fn tell_problems(host: &Host) {
 
 /// What breaks and mends while the host answers, until it ends.
 fn tell_news(host: Host) {
-    let mut events = host.events();
+    let mut events = host.news();
     let news = move || {
         let mut broken = BTreeSet::new();
         loop {

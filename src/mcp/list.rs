@@ -204,6 +204,7 @@ mod tests {
             emoji: emoji.into(),
             gated_by: None,
             settings: Arc::default(),
+            pace: Default::default(),
         };
         serde_json::to_value(describe(&tool)).unwrap()
     }

@@ -165,6 +165,7 @@ impl Plugins {
                 emoji: "".into(),
                 gated_by: None,
                 settings: Arc::default(),
+                pace: Default::default(),
             })
         }));
         let mut next = Snapshot::clone(&self.snapshot.load());

@@ -363,6 +363,7 @@ pub(super) fn live_tools(
             emoji: file.emoji.clone(),
             gated_by: draft.gated_by.clone(),
             settings: settings.clone(),
+            pace: Default::default(),
         })
     };
     generation.files.iter().flat_map(|file| file.tools.iter().map(move |draft| tool(file, draft))).collect()
@@ -381,6 +382,7 @@ pub(super) fn live_routes(generation: &Generation, settings: &Arc<Map>) -> Vec<A
             emoji: "".into(),
             gated_by: None,
             settings: settings.clone(),
+            pace: Default::default(),
         });
         let (pattern, takes) = (draft.pattern.clone(), draft.takes.clone());
         Arc::new(LiveRoute { method: draft.method, pattern, media: draft.media, takes, tool })

@@ -24,6 +24,41 @@ type Job = Box<dyn FnOnce() + Send>;
 thread_local! {
     /// The stack of this thread, where it is a call thread.
     static CALL_STACK: Cell<Option<usize>> = const { Cell::new(None) };
+    /// The stack of a thread that is none and may be one for a while.
+    static LENT_STACK: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// The largest stack for a call thread that this system gives.
+#[must_use]
+pub fn largest_stack() -> Option<usize> {
+    STACKS.into_iter().find(|stack| {
+        let spawned = std::thread::Builder::new().name("lapidary-stack".to_owned()).stack_size(*stack).spawn(|| {});
+        spawned.is_ok_and(|thread| thread.join().is_ok())
+    })
+}
+
+/// Says of this thread that it was started with so much stack, so that [`borrowed`] may run scripts on it.
+pub fn lend(stack: usize) {
+    LENT_STACK.set(Some(stack));
+}
+
+/// Whether [`borrowed`] would run anything on this thread.
+#[must_use]
+pub fn is_lent() -> bool {
+    LENT_STACK.get().is_some()
+}
+
+/// Runs `work` with this thread as a call thread, where it was lent for that. `None` where it was not, or when it panicked.
+pub fn borrowed<T>(work: impl FnOnce() -> T) -> Option<T> {
+    struct Back(Option<usize>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            CALL_STACK.set(self.0);
+        }
+    }
+    let stack = LENT_STACK.get()?;
+    let _back = Back(CALL_STACK.replace(Some(stack)));
+    catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
 /// Whether this thread has the stack that scripts need.
@@ -224,6 +259,20 @@ mod tests {
         assert_eq!(outer, nested);
         assert!(call);
         assert!(!is_call_thread());
+    }
+
+    #[test]
+    fn a_lent_thread_is_a_call_thread_while_it_is_borrowed() {
+        assert_eq!(borrowed(is_call_thread), None);
+        std::thread::spawn(|| {
+            lend(STACK);
+            assert!(is_lent() && !is_call_thread());
+            assert_eq!(borrowed(is_call_thread), Some(true));
+            assert_eq!(borrowed(|| -> i32 { panic!("boom") }), None);
+            assert!(!is_call_thread());
+        })
+        .join()
+        .unwrap_or_else(|_| panic!("the thread ran"));
     }
 
     #[test]

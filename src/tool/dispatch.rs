@@ -34,7 +34,7 @@ use rhai::{Dynamic, Engine, Map};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -148,7 +148,30 @@ pub struct Dispatcher {
     panics: Mutex<HashMap<(Arc<str>, u64), u32>>,
     running: Calls,
     next: AtomicU64,
+    /// Calls of async callers that have not ended.
+    under_way: AtomicUsize,
+    /// The task of the last call of [`Dispatcher::call_here`], and how many in a row were its.
+    turns: Mutex<(Option<tokio::task::Id>, u32)>,
     prefix: String,
+}
+
+/// How many calls in a row of one task say that it is the only one that calls.
+const ALONE: u32 = 3;
+
+/// Counts a call until it has ended.
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl UnderWay<'_> {
+    fn begin(under_way: &AtomicUsize) -> UnderWay<'_> {
+        under_way.fetch_add(1, Ordering::AcqRel);
+        UnderWay(under_way)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Dispatcher {
@@ -180,6 +203,8 @@ impl Dispatcher {
             panics: Mutex::default(),
             running: Calls::default(),
             next: AtomicU64::new(1),
+            under_way: AtomicUsize::new(0),
+            turns: Mutex::default(),
             prefix,
         })
     }
@@ -236,9 +261,36 @@ impl Dispatcher {
             Ok(entered) => entered,
             Err(e) => return self.refused(call, e),
         };
+        let under_way = UnderWay::begin(&self.under_way);
         let outcome = self.pool.run_async(move || me.run(call, id, None)).await.unwrap_or_else(|| self.lost(tool));
-        drop(entered);
+        drop((entered, under_way));
         outcome
+    }
+
+    /// As [`Dispatcher::call_async`], for callers that hear nothing of a call before it has ended: one that has been quick of late
+    /// runs right here, where the thread was lent for that and nobody else calls. Should it not be quick, the runtime goes on with
+    /// another thread. Where several tasks call in turns, the call threads work beside the runtime, and handing over pays.
+    pub async fn call_here(self: &Arc<Self>, call: Call) -> Outcome {
+        let quick = |snapshot: &Snapshot| snapshot.get(&call.tool).is_some_and(|tool| tool.pace.is_quick());
+        let is_quick = pool::is_lent()
+            && self.is_alone()
+            && self.under_way.load(Ordering::Acquire) == 0
+            && call.snapshot.as_deref().map_or_else(|| quick(&self.snapshot.load()), quick);
+        if !is_quick {
+            return self.call_async(call).await;
+        }
+        let _under_way = UnderWay::begin(&self.under_way);
+        let tool = call.tool.clone();
+        tokio::task::block_in_place(|| pool::borrowed(|| self.entered(call))).unwrap_or_else(|| self.lost(tool))
+    }
+
+    /// Whether the task that calls now was the only one of late.
+    fn is_alone(&self) -> bool {
+        let task = tokio::task::try_id();
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.1 = if turns.0 == task { turns.1.saturating_add(1) } else { 0 };
+        turns.0 = task;
+        task.is_some() && turns.1 >= ALONE
     }
 
     fn entered(self: &Arc<Self>, call: Call) -> Outcome {
@@ -299,6 +351,10 @@ impl Dispatcher {
         let snapshot = call.snapshot.take().unwrap_or_else(|| self.snapshot.load_full());
         let mut aside = Aside { is_nested: parent.is_some(), ..Aside::default() };
         let mut outcome = self.attempt(&call, parent, &snapshot, &mut aside);
+        outcome.duration = start.elapsed();
+        if let Some(tool) = snapshot.get(&call.tool) {
+            tool.pace.note(outcome.duration);
+        }
         outcome.call = id;
         outcome.tool = std::mem::take(&mut call.tool);
         self.tell(call, Called::Tool, &mut outcome, start, aside);
@@ -309,11 +365,11 @@ impl Dispatcher {
     pub(super) fn told(&self, mut call: Call, what: Called, outcome: &mut Outcome, start: Instant) {
         outcome.call = self.new_id();
         outcome.tool = std::mem::take(&mut call.tool);
+        outcome.duration = start.elapsed();
         self.tell(call, what, outcome, start, Aside::default());
     }
 
     fn tell(&self, call: Call, what: Called, outcome: &mut Outcome, start: Instant, aside: Aside) {
-        outcome.duration = start.elapsed();
         // Ids, counts and status: never arguments or results (promise 5).
         tracing::debug!(
             call = %outcome.call,

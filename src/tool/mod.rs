@@ -12,6 +12,7 @@ pub mod handles;
 pub mod journal;
 mod keywords;
 pub mod names;
+pub mod pace;
 mod pictures;
 mod plan;
 pub mod port;

@@ -4,6 +4,7 @@
 use super::doc::ParamPlan;
 pub use super::gate::Absence;
 use super::names;
+use super::pace::Pace;
 use super::route::LiveRoute;
 use super::spec::Spec;
 use crate::base::error::{Error, Result};
@@ -133,6 +134,8 @@ pub struct LiveTool {
     pub gated_by: Option<Arc<str>>,
     /// The plugin's effective settings at this moment.
     pub settings: Arc<Map>,
+    /// How long its calls take of late.
+    pub pace: Arc<Pace>,
 }
 
 impl LiveTool {
@@ -342,6 +345,7 @@ mod tests {
             emoji: "".into(),
             gated_by: None,
             settings: Arc::default(),
+            pace: Default::default(),
         })
     }
 

@@ -238,7 +238,7 @@ pub(super) async fn answered(api: &Arc<Api>, mut call: Call) -> Outcome {
     call.sink = handle.clone();
     let _running = api.enter();
     let waiting = Waiting(handle);
-    let outcome = api.host.dispatcher().call_async(call).await;
+    let outcome = api.host.dispatcher().call_here(call).await;
     drop(waiting);
     outcome
 }
