@@ -188,9 +188,9 @@ let widest = 0;
 function size() {
   let most = 0;
   for (const line of lines) if (line.length > most) most = line.length;
-  // In steps, for another width or height lays out the whole script anew; where that is soon done the height is exact.
-  most = Math.ceil((most + 6) / 32) * 32;
+  // In steps, for another width or height lays out the whole script anew; where that is soon done both are exact.
   const step = lines.length > 1000 ? 64 : 1;
+  most = Math.ceil((most + 6) / step) * step;
   const tall = Math.ceil(lines.length / step) * step;
   const digits = Math.max(3, String(lines.length).length);
   const want = `${tall}/${most}/${digits}`;
