@@ -4,6 +4,7 @@
 use super::discover::{self, Found, Location, MANIFEST, Origin, is_litter};
 use super::install::Installed;
 use super::load::{Loader, guarded};
+use super::package;
 use super::read::Unsaved;
 use super::set::Plugins;
 use super::source::{History, KeptFile};
@@ -143,6 +144,9 @@ impl Plugins {
         if !is_editable(&found) {
             return Err(shipped(name));
         }
+        if base.is_none() && !target.exists() {
+            self.may_come(&found, &path)?;
+        }
         if let Some(folder) = target.parent() {
             std::fs::create_dir_all(folder)
                 .map_err(|e| io(format_args!("cannot make the folder `{}`", folder.display()), &e))?;
@@ -174,6 +178,18 @@ impl Plugins {
         self.refresh(&[name.into()]);
         let status = self.status(name).ok_or_else(|| self.unknown(name))?;
         Ok(Saved::Written { version: version(bytes), status: Box::new(status) })
+    }
+
+    /// A new file of a plugin has a name that every system takes, and that none takes for that of another file: the plugin is given
+    /// away one day.
+    fn may_come(&self, found: &Found, path: &str) -> Result<()> {
+        package::checked_path(path)?;
+        let (folded, there) = (path.to_lowercase(), discover::list_plugin_files(&*self.loader.stock, found)?);
+        match there.into_iter().find(|other| other.to_lowercase() == folded) {
+            Some(other) => Err(Error::new(Kind::Conflict, format!("`{path}` differs from `{other}` in case only"))
+                .hint("many file systems take both for one: choose another name")),
+            None => Ok(()),
+        }
     }
 
     /// What a save of this text would find. Nothing is written, and nothing that is live changes; a script's top level is run as

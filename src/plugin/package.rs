@@ -274,7 +274,7 @@ impl Taken {
 }
 
 /// The path itself, if it is names with `/` between them that every system takes and that lead nowhere else.
-fn checked_path(path: &str) -> Result<String> {
+pub(super) fn checked_path(path: &str) -> Result<String> {
     let refuse = |why: &str| Err(Error::invalid(format!("`{}` is no path for a file of a plugin: {why}", shown(path))));
     if path.is_empty() || path.len() > MAX_PATH {
         return refuse("it is empty or too long");

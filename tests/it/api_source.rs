@@ -238,3 +238,22 @@ fn a_shipped_plugin_is_read_and_not_written() {
     let (code, told) = served.put("/api/plugins/clock/source", &body).refused(403);
     assert!(code == "permission_denied" && told.contains("copy"), "{told}");
 }
+
+#[test]
+fn a_new_file_has_a_name_that_every_system_takes_for_another() {
+    let served = served();
+    for (path, status) in [
+        ("tools/b.rhai", 200),
+        ("PLUGIN.json", 409),
+        ("tools/A.rhai", 409),
+        ("Tools/a.rhai", 409),
+        ("tools/a:b.rhai", 400),
+        ("tools/a .md", 200),
+        ("tools/ a.md", 400),
+    ] {
+        let answer = served.put("/api/plugins/kit/source", &json!({ "path": path, "text": "// nothing\n" }));
+        assert_eq!(answer.status, status, "{path}: {}", answer.json());
+    }
+    let names = served.get("/api/plugins/kit/files").good();
+    assert!(!names.to_string().contains("PLUGIN.json"), "{names}");
+}
