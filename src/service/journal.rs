@@ -201,6 +201,15 @@ impl Journal {
         Ok(Page { calls: lines.into_iter().map(Listed::of).collect(), next, dropped })
     }
 
+    /// Whether a call of this id is kept. It waits for the disk.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn holds(&self, id: &str) -> Result<bool> {
+        self.writer.flush(PATIENCE);
+        Ok(self.store.call(id)?.is_some())
+    }
+
     /// Everything that is known of a call.
     ///
     /// # Errors

@@ -111,3 +111,16 @@ fn a_replay_ends_when_its_reader_goes() {
     drop(again);
     until("it ends too", || served.get("/api/calls").good() == json!([]));
 }
+
+#[test]
+fn an_id_that_a_call_had_hides_no_call() {
+    let served = served();
+    let call = |text: &str| {
+        served.post("/api/call", &json!({ "tool": "echo", "arguments": { "text": text }, "call": "c_mine_0001" }))
+    };
+    assert_eq!(call("first").good()["text"], "first");
+    let second = call("second");
+    assert_eq!((second.status, second.json()["error"]["code"].clone()), (409, json!("conflict")));
+    let kept = served.get("/api/journal/c_mine_0001").good().to_string();
+    assert!(kept.contains("first") && !kept.contains("second"), "{kept}");
+}

@@ -2,7 +2,7 @@
 //! The answer holds both copies of the text; what either may hold was decided before it came here.
 
 use super::Api;
-use super::answer::{self, Answer, At, Refusal, utc};
+use super::answer::{self, Answer, At, Refusal, blocking, utc};
 use super::events::frame;
 use super::run::{self, Line, Ran, Started};
 use super::table::{Content, Op, delete, get, post, schema_of};
@@ -119,9 +119,9 @@ async fn call(State(api): State<Arc<Api>>, Extension(caller): Extension<Caller>,
 }
 
 async fn made(api: &Arc<Api>, headers: &HeaderMap, wanted: Wanted, who: Who) -> Response {
-    let handle = match wanted.call.map(CallHandle::named).transpose() {
-        Ok(handle) => handle.map(Arc::new),
-        Err(e) => return Refusal::from(e).into_response(),
+    let handle = match named(api, wanted.call).await {
+        Ok(handle) => handle,
+        Err(refused) => return refused.into_response(),
     };
     let snapshot = api.host.dispatcher().snapshot();
     let is_known = snapshot.get(&wanted.tool).is_some();
@@ -136,6 +136,18 @@ async fn made(api: &Arc<Api>, headers: &HeaderMap, wanted: Wanted, who: Who) -> 
             .unwrap_or_else(Refusal::into_response);
     }
     ended(&run::answered(api, call).await)
+}
+
+/// The handle of a call whose id the client chose. One that another call had would hide that call in the journal.
+async fn named(api: &Arc<Api>, id: Option<String>) -> Answer<Option<Arc<CallHandle>>> {
+    let Some(id) = id else { return Ok(None) };
+    let handle = CallHandle::named(id.clone())?;
+    if blocking(api, move |host| host.journal().holds(&id)).await? {
+        return Err(Error::new(Kind::Conflict, "another call had this id")
+            .hint("choose a fresh one, or leave it out")
+            .into());
+    }
+    Ok(Some(Arc::new(handle)))
 }
 
 /// A result is a success of the request, whether or not the tool succeeded; what never came to a tool is none.
