@@ -114,6 +114,11 @@ struct Driver {
 
 impl Driver {
     fn start(program: &Path) -> Driver {
+        // It takes a free port of one family of addresses, and ends where that of the other is taken.
+        (0..5).find_map(|_| Driver::once(program)).expect("chromedriver says its port")
+    }
+
+    fn once(program: &Path) -> Option<Driver> {
         let mut child = Command::new(program)
             .arg("--port=0")
             .stdin(Stdio::null())
@@ -122,16 +127,16 @@ impl Driver {
             .spawn()
             .unwrap();
         let said = lines(child.stdout.take().unwrap());
-        let port = loop {
-            let line = said.recv_timeout(PATIENCE).expect("chromedriver says its port");
+        // From here on it ends with this value.
+        let mut driver = Driver { child, port: 0 };
+        while driver.port == 0 {
+            let line = said.recv_timeout(PATIENCE).ok()?;
             let port = line.rsplit_once("successfully on port ").map(|(_, rest)| rest.trim_end_matches('.'));
-            if let Some(port) = port.and_then(|port| port.parse().ok()) {
-                break port;
-            }
-        };
+            driver.port = port.and_then(|port| port.parse().ok()).unwrap_or_default();
+        }
         // What else it says is nobody's to read, and a full pipe would hold it.
         std::thread::spawn(move || said.iter().count());
-        Driver { child, port }
+        Some(driver)
     }
 
     fn address(&self) -> String {
