@@ -157,7 +157,8 @@ impl Host {
         self.0.journal.flush(PATIENCE);
         let kept = self.0.journal.get(&now.call).ok();
         let text = kept.as_ref().map_or(now.text.as_str(), |kept| kept.text.as_str());
-        let diff = if then.text == text { String::new() } else { diff(&then.text, text) };
+        let texts = (numbered(&then.text), numbered(text));
+        let diff = if texts.0 == texts.1 { String::new() } else { diff(&texts.0, &texts.1) };
         let parts = kept.as_ref().map_or(now.parts.len(), |kept| kept.parts.len());
         let code = now.error.as_ref().map(Error::code);
         let structured = kept.as_ref().map_or_else(|| now.structured.clone(), |kept| kept.structured.clone());
@@ -168,7 +169,10 @@ impl Host {
             ("parts", then.parts.len().into(), parts.into()),
             ("structured", then.structured.clone().into(), structured.into()),
         ];
-        let rows = rows.into_iter().filter(|(_, then, now): &(_, Value, Value)| then != now);
+        let differs = |(_, then, now): &(_, Value, Value)| {
+            then != now && numbered(&then.to_string()) != numbered(&now.to_string())
+        };
+        let rows = rows.into_iter().filter(differs);
         let changes = rows.map(|(what, then, now)| Change { what, then, now }).collect();
         Replay { then, now, diff, changes }
     }
@@ -182,6 +186,33 @@ impl Host {
         let now = self.0.dispatcher.call_async(call).await;
         Ok(self.compare(then, now))
     }
+}
+
+/// A text with `img:1`, `img:2` .. in the order of their coming for its handles of pictures: the same picture has another handle each
+/// time that it is given.
+fn numbered(text: &str) -> String {
+    const MARK: &str = "img:";
+    let mut handles: Vec<&str> = Vec::new();
+    let mut parts = text.split(MARK);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str(MARK);
+        let digits = part.bytes().take_while(|b| b.is_ascii_hexdigit()).count();
+        let ending = part[digits..]
+            .strip_prefix('.')
+            .map_or(0, |rest| 1 + rest.bytes().take_while(u8::is_ascii_alphanumeric).count());
+        let (handle, rest) = part.split_at(digits + ending);
+        if digits < 12 || ending < 2 {
+            out.push_str(part);
+            continue;
+        }
+        let number = handles.iter().position(|known| *known == handle).unwrap_or_else(|| {
+            handles.push(handle);
+            handles.len() - 1
+        });
+        out.push_str(&format!("{}{rest}", number + 1));
+    }
+    out
 }
 
 /// The arguments of a kept call, whole and as they came.
@@ -210,4 +241,27 @@ pub(crate) fn arguments_of(entry: &Entry) -> Result<Arguments> {
         Value::String(text) => Arguments::Text(text.clone()),
         other => Arguments::Text(other.to_string()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_of_pictures_are_numbered_and_nothing_else_is_changed() {
+        for (text, told) in [
+            ("", ""),
+            ("no picture", "no picture"),
+            ("(image img:0123456789ab.png)", "(image img:1)"),
+            ("img:0123456789ab.png img:0123456789ac.jpg img:0123456789ab.png.", "img:1 img:2 img:1."),
+            ("\"img:0123456789ab.webp\"", "\"img:1\""),
+            ("img:", "img:"),
+            ("img:dice", "img:dice"),
+            ("img:0123.png", "img:0123.png"),
+            ("img:0123456789ab", "img:0123456789ab"),
+            ("img:img:0123456789ab.png é", "img:img:1 é"),
+        ] {
+            assert_eq!(numbered(text), told, "{text}");
+        }
+    }
 }

@@ -269,6 +269,23 @@ fn a_call_runs_again_on_what_is_live_now_and_shows_what_differs() {
 }
 
 #[test]
+fn the_same_picture_given_again_is_no_difference() {
+    let w = keeping(|b| b);
+    w.tool(
+        "painter",
+        r#"/// Paint. Use it in tests.
+/// @local
+fn paint() { images::result("painted", [base64::decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==")]) }
+"#,
+    );
+    let first = w.host.call_now(Call::new("paint", Default::default(), Who::owner("cli").in_chat("kitchen")));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let again = runtime.block_on(w.host.replay(&first.call, &Who::owner("http"))).unwrap();
+    assert!(first.text.contains("img:") && first.text != again.now.text, "{}", first.text);
+    assert_eq!((again.diff.as_str(), again.changes.len()), ("", 0));
+}
+
+#[test]
 fn a_call_runs_again_in_its_chat_and_under_the_rules_for_who_asks() {
     let w = keeping(|b| b);
     w.tool(
