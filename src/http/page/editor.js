@@ -355,28 +355,28 @@ export const problemsNow = () => problems;
 /** A function of line number and text that gives the ranges found there, or null. */
 export function setFinder(find) { finder = find; draw(true); }
 
-/** The message stands under its line, its caret under the column: at the caret's line, else for the first error. */
+/** The message of the caret's line, else of the first error: behind the text of its line, or under it where that leaves no room. */
 function drawBubble() {
   const bubble = $('bubble');
   const problem = problems.find((one) => one.row === caret.line) ?? problems.find((one) => one.severity === 'error');
-  if (!problem) { bubble.hidden = true; return; }
-  const key = `${problem.row} ${problem.column} ${problem.message} ${caret.line === problem.row + 1} ${box.clientWidth}`;
-  if (bubble.dataset.key === key && !bubble.hidden) { bubble.style.top = `${topOf(problem)}px`; return; }
-  const column = problem.column > 0 ? columnOf(problem.row, problem.column) : 0;
-  bubble.dataset.key = key;
-  bubble.dataset.severity = problem.severity;
-  fill(bubble, h('span', { class: 'caret', 'aria-hidden': 'true' }, caret.line === problem.row + 1 ? '⌄' : '^'), h('span', {}, problem.message));
-  bubble.hidden = false;
-  // Where little room is right of the column the message begins further left, so that all of it is in sight.
-  const right = box.scrollLeft + box.clientWidth;
-  const left = Math.min(placeOf(problem.row, column).left - 4, Math.max(gutter.offsetWidth, right - 320));
-  bubble.style.left = `${left}px`;
-  bubble.style.maxWidth = `min(72ch, ${right - left - 8}px)`;
-  bubble.style.top = `${topOf(problem)}px`;
+  if ((bubble.hidden = !problem)) return;
+  const { row, column, message, severity } = problem;
+  const key = `${row} ${column} ${message} ${lines[row]?.length} ${caret.line === row + 1} ${box.clientWidth}`;
+  if (bubble.dataset.key === key) return;
+  Object.assign(bubble.dataset, { key, severity });
+  const put = (left, line, maxWidth) => Object.assign(bubble.style, { left: `${left}px`, top: `${line * lineHeight}px`, maxWidth });
+  fill(bubble, h('span', {}, message));
+  put(0, row, '72ch');
+  const right = box.scrollLeft + box.clientWidth - 8;
+  const behind = placeOf(row, lines[row]?.length).left + 16;
+  if (bubble.offsetHeight <= lineHeight && behind + bubble.offsetWidth <= right) return put(behind, row, '72ch');
+  const at = placeOf(row, column > 0 ? columnOf(row, column) : 0).left - 4;
+  const above = caret.line === row + 1 && row > 0;
+  // Where little room is right of the column the message begins further left; the line under the column shows the place.
+  const left = Math.min(at, Math.max(gutter.offsetWidth, right - Math.max(320, bubble.offsetWidth)));
+  if (left === at) bubble.prepend(h('span', { class: 'caret', 'aria-hidden': 'true' }, above ? '⌄' : '^'));
+  put(left, above ? row - 1 : row + 1, `min(72ch, ${right - left}px)`);
 }
-
-/** Under the line, but above it while the caret is on the line that it would cover. */
-const topOf = (problem) => (caret.line === problem.row + 1 && problem.row > 0 ? problem.row - 1 : problem.row + 1) * lineHeight;
 
 // ── What keys do ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
