@@ -26,6 +26,8 @@ use writer::Writer;
 pub const MAX_PAGE: usize = 500;
 /// How long who reads waits for what was handed over before.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same, where a call waits for who reads.
+const SOON: Duration = Duration::from_secs(1);
 /// The door of a tool that was called by another one.
 const NESTED: &str = "tool";
 
@@ -201,12 +203,12 @@ impl Journal {
         Ok(Page { calls: lines.into_iter().map(Listed::of).collect(), next, dropped })
     }
 
-    /// Whether a call of this id is kept. It waits for the disk.
+    /// Whether a call of this id is kept. It waits for the disk, but not long: a call waits for the answer.
     ///
     /// # Errors
     /// What the file system says.
     pub fn holds(&self, id: &str) -> Result<bool> {
-        self.writer.flush(PATIENCE);
+        self.writer.flush(SOON);
         Ok(self.store.call(id)?.is_some())
     }
 

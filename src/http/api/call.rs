@@ -142,7 +142,8 @@ async fn made(api: &Arc<Api>, headers: &HeaderMap, wanted: Wanted, who: Who) -> 
 async fn named(api: &Arc<Api>, id: Option<String>) -> Answer<Option<Arc<CallHandle>>> {
     let Some(id) = id else { return Ok(None) };
     let handle = CallHandle::named(id.clone())?;
-    if blocking(api, move |host| host.journal().holds(&id)).await? {
+    // A journal that cannot be read says nothing about ids, and holds no call up.
+    if blocking(api, move |host| Ok(host.journal().holds(&id).unwrap_or(false))).await? {
         return Err(Error::new(Kind::Conflict, "another call had this id")
             .hint("choose a fresh one, or leave it out")
             .into());
