@@ -16,6 +16,8 @@ pub mod html;
 pub mod image;
 pub mod images;
 pub mod journal;
+#[cfg(feature = "server")]
+pub mod markdown;
 pub mod markers;
 pub mod math;
 mod objects;

@@ -108,6 +108,7 @@ const FENCES: &[(&str, &[&str])] = &[
     ("fend_core", &["service"]),
     ("scraper", &["service"]),
     ("htmd", &["service"]),
+    ("pulldown_cmark", &["service"]),
     ("flate2", &["service"]),
     ("weezl", &["service"]),
     ("aes", &["service"]),
