@@ -4,7 +4,7 @@
 use super::schema;
 use crate::base::error::{Error, Kind, Result, io};
 use crate::base::file;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Statement, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -15,6 +15,8 @@ const BUSY: Duration = Duration::from_secs(5);
 const LOG_PAGES: i64 = 8000;
 /// What of the log stays for further use once it is in the file, in bytes.
 const LOG_KEPT: i64 = 16 << 20;
+/// Statements that a connection keeps ready.
+const STATEMENTS: usize = 48;
 /// Readers that are kept open.
 const READERS: usize = 2;
 
@@ -44,6 +46,16 @@ impl MainDb {
         let value = work(&transaction)?;
         transaction.commit().map_err(|e| explain(&e))?;
         Ok(value)
+    }
+
+    /// Runs one statement that changes something, which is a transaction of its own, and not a pair of statements more around it.
+    pub(super) fn write_one<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let mut slot = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.is_none() {
+            *slot = Some(open_to_write(&self.path)?);
+        }
+        let Some(connection) = slot.as_ref() else { return Err(Error::internal("the database is not open")) };
+        work(connection)
     }
 
     /// Gives the room of deleted rows back to the file system, where the file was made for that.
@@ -104,6 +116,18 @@ impl MainDb {
     }
 }
 
+/// What a statement that changes something returns of one row. It is run to its end: only there does one that is a transaction of its
+/// own say that it could not be committed.
+pub(super) fn returned<T: rusqlite::types::FromSql>(
+    statement: &mut Statement,
+    values: impl Params,
+) -> rusqlite::Result<Option<T>> {
+    let mut rows = statement.query(values)?;
+    let value = rows.next()?.map(|row| row.get(0)).transpose()?;
+    while rows.next()?.is_some() {}
+    Ok(value)
+}
+
 /// One process after the other: switching a new file to write-ahead logging does not wait for others by itself.
 fn open_to_write(path: &Path) -> Result<Connection> {
     let folder = path.parent().ok_or_else(|| Error::internal("the database has no place"))?;
@@ -121,11 +145,11 @@ fn open_to_write(path: &Path) -> Result<Connection> {
             connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
             connection.pragma_update(None, "journal_mode", "WAL")?;
             connection.pragma_update(None, "synchronous", "NORMAL")?;
-            connection.pragma_update(None, "foreign_keys", true)?;
             // A batch of the journal fits; what does not is written twice.
             connection.pragma_update(None, "cache_size", -1024)?;
             connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
             connection.pragma_update(None, "journal_size_limit", LOG_KEPT)?;
+            // It also sees to it that what belongs to a row goes with it.
             let migrated = schema::migrate(&mut connection)?;
             Ok(migrated.map(|()| connection))
         };
@@ -152,6 +176,7 @@ fn open_to_read(path: &Path) -> Result<Connection> {
 /// What every connection is set to. Pictures are read once, so little is kept of them.
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "cache_size", -256)?;
     connection.pragma_update(None, "trusted_schema", false)
 }
