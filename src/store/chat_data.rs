@@ -53,6 +53,9 @@ pub struct Purged {
     pub skipped_sealed: u64,
 }
 
+/// Is asked whether so many bytes may be read.
+pub type Reserve<'a> = &'a dyn Fn(usize) -> Result<()>;
+
 /// A chat that can be read and written, by its name.
 const OPEN: &str = "(SELECT id FROM chats WHERE name = ?2 AND vaulted = 0)";
 
@@ -65,12 +68,12 @@ impl MainDb {
         self.write_one(|c| insert(c, owner, key, Place::One, value, now).map(drop))
     }
 
-    /// The one value of a key; `None` where there is none, or no such chat.
+    /// The one value of a key; `None` where there is none, or no such chat. `reserve` is asked for its size before it is read.
     ///
     /// # Errors
-    /// What the file system says.
-    pub fn value(&self, owner: Owner, key: &str) -> Result<Option<String>> {
-        Ok(self.rows(owner, key, "seq = 0")?.pop())
+    /// What the file system or `reserve` says.
+    pub fn value(&self, owner: Owner, key: &str, reserve: Reserve) -> Result<Option<String>> {
+        Ok(self.rows(owner, key, "seq = 0", reserve)?.pop())
     }
 
     /// Appends a value to a key and gives its number: one more than the highest, from 1.
@@ -89,12 +92,13 @@ impl MainDb {
         self.write(|t| append(t, owner, key, values, now))
     }
 
-    /// What was appended to a key, in its order; nothing where there is no such chat.
+    /// What was appended to a key, in its order; nothing where there is no such chat. `reserve` is asked for the size of each value
+    /// before it is read.
     ///
     /// # Errors
-    /// What the file system says.
-    pub fn values(&self, owner: Owner, key: &str) -> Result<Vec<String>> {
-        self.rows(owner, key, "seq > 0 ORDER BY seq")
+    /// What the file system or `reserve` says.
+    pub fn values(&self, owner: Owner, key: &str, reserve: Reserve) -> Result<Vec<String>> {
+        self.rows(owner, key, "seq > 0 ORDER BY seq", reserve)
     }
 
     /// Puts other values in the place of all that were appended to a key, counted from 1, and gives their numbers.
@@ -141,20 +145,28 @@ impl MainDb {
         Ok(self.read(|c| list(c).map_err(|e| explain(&e)))?.unwrap_or_default())
     }
 
-    /// The one value of a key in every chat that has one and is not sealed: names of chats with values, by name.
+    /// The one value of a key in every chat that has one and is not sealed: names of chats with values, by name. `reserve` is asked
+    /// for the size of each value before it is read.
     ///
     /// # Errors
-    /// What the file system says.
-    pub fn value_in_chats(&self, plugin: &str, key: &str) -> Result<Vec<(String, String)>> {
+    /// What the file system or `reserve` says.
+    pub fn value_in_chats(&self, plugin: &str, key: &str, reserve: Reserve) -> Result<Vec<(String, String)>> {
         let list = |c: &Connection| {
-            c.prepare_cached(
-                "SELECT value, chats.name FROM plugin_chat_data JOIN chats ON chats.id = chat \
-                 WHERE plugin = ?1 AND key = ?2 AND seq = 0 AND vaulted = 0 ORDER BY chats.name",
-            )?
-            .query_map([plugin, key], |row| Ok((row.get(1)?, value(row)?)))?
-            .collect::<rusqlite::Result<Vec<_>>>()
+            let mut found = Vec::new();
+            let mut statement = c
+                .prepare_cached(
+                    "SELECT value, size, chats.name FROM plugin_chat_data JOIN chats ON chats.id = chat \
+                     WHERE plugin = ?1 AND key = ?2 AND seq = 0 AND vaulted = 0 ORDER BY chats.name",
+                )
+                .map_err(|e| explain(&e))?;
+            let mut rows = statement.query([plugin, key]).map_err(|e| explain(&e))?;
+            while let Some(row) = rows.next().map_err(|e| explain(&e))? {
+                let value = value(row, reserve)?;
+                found.push((row.get(2).map_err(|e| explain(&e))?, value));
+            }
+            Ok(found)
         };
-        Ok(self.read(|c| list(c).map_err(|e| explain(&e)))?.unwrap_or_default())
+        Ok(self.read(list)?.unwrap_or_default())
     }
 
     /// What is known of a key; `None` where the plugin has no such key in the chat, or there is no such chat.
@@ -254,15 +266,21 @@ impl MainDb {
     }
 
     /// The values of some rows of a key.
-    fn rows(&self, owner: Owner, key: &str, which: &str) -> Result<Vec<String>> {
+    fn rows(&self, owner: Owner, key: &str, which: &str, reserve: Reserve) -> Result<Vec<String>> {
         let list = |c: &Connection| {
-            c.prepare_cached(&format!(
-                "SELECT value FROM plugin_chat_data WHERE chat = {OPEN} AND plugin = ?1 AND key = ?3 AND {which}"
-            ))?
-            .query_map([owner.plugin, owner.chat, key], value)?
-            .collect::<rusqlite::Result<Vec<_>>>()
+            let mut found = Vec::new();
+            let mut statement = c
+                .prepare_cached(&format!(
+                    "SELECT value, size FROM plugin_chat_data WHERE chat = {OPEN} AND plugin = ?1 AND key = ?3 AND {which}"
+                ))
+                .map_err(|e| explain(&e))?;
+            let mut rows = statement.query([owner.plugin, owner.chat, key]).map_err(|e| explain(&e))?;
+            while let Some(row) = rows.next().map_err(|e| explain(&e))? {
+                found.push(value(row, reserve)?);
+            }
+            Ok(found)
         };
-        Ok(self.read(|c| list(c).map_err(|e| explain(&e)))?.unwrap_or_default())
+        Ok(self.read(list)?.unwrap_or_default())
     }
 }
 
@@ -348,9 +366,11 @@ fn written(value: &str) -> &str {
     value
 }
 
-/// The one place that reads a value, which is the first column.
-fn value(row: &Row) -> rusqlite::Result<String> {
-    row.get(0)
+/// The one place that reads a value; the columns begin with `value, size`.
+fn value(row: &Row, reserve: Reserve) -> Result<String> {
+    let size = unsigned(row, 1).map_err(|e| explain(&e))?;
+    reserve(usize::try_from(size).unwrap_or(usize::MAX))?;
+    row.get(0).map_err(|e| explain(&e))
 }
 
 #[cfg(test)]

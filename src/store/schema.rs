@@ -202,3 +202,7 @@ fn steps(connection: &mut Connection, version: u32) -> rusqlite::Result<Result<(
         step.commit()?;
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
