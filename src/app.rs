@@ -404,7 +404,7 @@ impl HostBuilder {
         }
         let mut writer = None;
         if self.history {
-            crate::plugin::removal::sweep(&paths, services.clock.unix_ms());
+            crate::plugin::removal::sweep(&services);
             writer = Some(keep_history(&plugins, history.clone(), &bus)?);
         }
         plugins.keep_past(&history);

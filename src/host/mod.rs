@@ -6,6 +6,7 @@ pub mod attachments;
 pub mod base64;
 pub mod cache;
 pub mod callback;
+pub mod chat_state;
 pub mod command;
 pub mod credentials;
 pub mod db;
@@ -39,6 +40,7 @@ pub fn all() -> Vec<HostModule> {
         attachments::module(),
         base64::module(),
         cache::module(),
+        chat_state::module(),
         command::module(),
         credentials::module(),
         db::module(),

@@ -1,4 +1,5 @@
-//! Plugins that are taken out and may come back: what a plugin has is moved into `user/history` for 30 days, not deleted.
+//! Plugins that are taken out and may come back: what a plugin has is moved into `user/history` for 30 days, not deleted; what it
+//! keeps in chats stays in the database, under another name.
 //! Knows files and their places; what is loaded is the set's.
 
 use super::discover::{Found, Location, Origin};
@@ -10,7 +11,7 @@ use super::switches::Switches;
 use crate::base::error::{Error, Kind, Result, io};
 use crate::base::file;
 use crate::base::paths::{Paths, valid_plugin_name};
-use crate::service::permissions;
+use crate::service::{Services, permissions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,7 +28,7 @@ const SETTINGS: &str = "settings.json";
 const STATE: &str = "state";
 const MAX_META: u64 = 4 << 20;
 
-/// What becomes of a plugin's settings, state and grants.
+/// What becomes of a plugin's settings, state, values in chats and grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Data {
     /// They stay where they are.
@@ -45,7 +46,7 @@ pub struct Removed {
     pub removed_at: String,
     /// Until when it can be brought back, RFC 3339 in UTC.
     pub undo_until: String,
-    /// Whether its settings, state and grants stayed.
+    /// Whether its settings, state, values in chats and grants stayed.
     pub kept_data: bool,
     /// Whether another version took its place then.
     pub replaced: bool,
@@ -114,8 +115,9 @@ impl Plugins {
             meta.installed = remembered(&services.paths, name)?;
             remember(&services.paths, name, None)?;
             write_meta(&home, &meta)?;
+            services.store.hand_values(name, &aside(&home))?;
         }
-        sweep(&services.paths, services.clock.unix_ms());
+        sweep(services);
         Ok(meta.told())
     }
 
@@ -208,6 +210,7 @@ impl Plugins {
         let nothing = || self.unknown(name);
         valid_plugin_name(name).map_err(|_| nothing())?;
         let (home, meta) = newest(paths, name, services.clock.unix_ms()).ok_or_else(nothing)?;
+        services.store.hand_values(&aside(&home), name)?;
         put_back(paths, &home, &meta)?;
         if let Some(record) = meta.grants.clone().and_then(|v| serde_json::from_value::<permissions::Record>(v).ok()) {
             services.grants.put_back(name, record)?;
@@ -334,12 +337,22 @@ fn put_back(paths: &Paths, home: &Path, meta: &Meta) -> Result<()> {
     moves.iter().rev().try_for_each(|(from, to)| take(from, to))
 }
 
+/// Under what name a removed plugin's values in chats wait there: no plugin is called that.
+fn aside(home: &Path) -> String {
+    let name = |path: Option<&Path>| path.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+    format!("{}/{}", name(home.parent()), name(Some(home)))
+}
+
 /// Deletes for good what was removed more than 30 days ago.
-pub fn sweep(paths: &Paths, now: i64) {
+pub fn sweep(services: &Services) {
+    let (paths, now) = (&services.paths, services.clock.unix_ms());
     for plugin in fs::read_dir(paths.user().join("history")).into_iter().flatten().flatten() {
         let Some(name) = plugin.file_name().to_str().map(str::to_owned) else { continue };
         for (home, _) in homes(paths, &name).into_iter().filter(|(_, meta)| !meta.is_kept(now)) {
-            let _ = fs::remove_dir_all(home);
+            // As long as its values are there, so is what says that they are to go.
+            if services.store.drop_values(&aside(&home)).is_ok() {
+                let _ = fs::remove_dir_all(home);
+            }
         }
     }
 }

@@ -81,6 +81,11 @@ impl Source<'_> {
     }
 }
 
+/// Whether a chat is a door's own, where calls go that name none: it is made when something is first kept there.
+pub(super) fn is_passing(chat: &str) -> bool {
+    matches!(chat, "cli" | "http" | "mcp") || chat.starts_with("mcp:")
+}
+
 /// A picture that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
@@ -136,8 +141,7 @@ impl Shelf<'_> {
             Error::invalid("this call belongs to no chat, so there is nowhere to keep a picture")
                 .hint("call it in a chat; or return the picture itself with images::result")
         })?;
-        let is_passing = matches!(chat, "cli" | "http" | "mcp") || chat.starts_with("mcp:");
-        let keep = if is_passing { Keep::Newest(NEWEST) } else { Keep::All };
+        let keep = if is_passing(chat) { Keep::Newest(NEWEST) } else { Keep::All };
         let mut last = None;
         // Two of 2^48 ids may be the same one day.
         for _ in 0..3 {

@@ -4,6 +4,7 @@ pub mod address;
 pub mod attachments;
 pub mod cache;
 pub mod chance;
+pub mod chat_state;
 pub mod command;
 pub mod credentials;
 pub mod database;
@@ -51,6 +52,8 @@ pub struct Services {
     pub bus: Bus,
     /// `state::`: one JSON file a plugin.
     pub state: state::States,
+    /// `chat_state::`: rows of the host's own database, each of one chat.
+    pub chat_state: chat_state::ChatStates,
     /// Stored settings of plugins.
     pub settings: settings::Store,
     /// `cache::`: in memory, with time to live.
@@ -83,8 +86,10 @@ impl Services {
     /// The services of the root at `paths`. Nothing is read and nothing started before it is asked for.
     #[must_use]
     pub fn new(paths: Paths, clock: Clock, bus: Bus, runtime: tokio::runtime::Handle) -> Self {
+        let store = Arc::new(crate::store::main::MainDb::new(paths.main_db()));
         Services {
             state: state::States::new(paths.clone(), clock.clone(), bus.clone()),
+            chat_state: chat_state::ChatStates::new(store.clone(), clock.clone()),
             settings: settings::Store::new(paths.clone(), clock.clone(), bus.clone()),
             cache: cache::Cache::new(clock.clone()),
             scopes: scopes::Registry::new(),
@@ -92,7 +97,7 @@ impl Services {
             credentials: credentials::Store::default(),
             commands: command::Commands::default(),
             databases: crate::store::plugin_db::Databases::default(),
-            store: Arc::new(crate::store::main::MainDb::new(paths.main_db())),
+            store,
             proxy: proxy::Signer::new(paths.clone()),
             grants: permissions::GrantStore::new(paths.clone(), clock.clone(), bus.clone()),
             tools: OnceLock::new(),

@@ -260,13 +260,19 @@ fn belongs_plain(name: &str, plugin: &str) -> bool {
         .is_some_and(|rest| rest == ".json" || rest.starts_with(".json.") || rest.starts_with(['-', '_']))
 }
 
-fn check(key: &str, value: &Value) -> Result<()> {
+/// Whether a key can be stored.
+pub(super) fn check_key(key: &str) -> Result<()> {
     if key.len() > MAX_KEY_BYTES {
         return Err(Error::new(
             Kind::TooLarge,
             format!("a key of {} bytes; at most {MAX_KEY_BYTES} are stored", key.len()),
         ));
     }
+    Ok(())
+}
+
+fn check(key: &str, value: &Value) -> Result<()> {
+    check_key(key)?;
     check_readable(value, MAX_VALUE_DEPTH)?;
     let size = json::encoded_len(value);
     if size > MAX_VALUE_BYTES {
@@ -280,7 +286,7 @@ fn check(key: &str, value: &Value) -> Result<()> {
 }
 
 /// What the strict reader would refuse must not be written, or the next read would set the whole file aside.
-fn check_readable(value: &Value, depth: usize) -> Result<()> {
+pub(super) fn check_readable(value: &Value, depth: usize) -> Result<()> {
     match value {
         Value::Number(n) if n.is_u64() && !n.is_i64() => {
             Err(Error::invalid(format!("the integer {n} is outside 64 bits")).hint("store it as text"))

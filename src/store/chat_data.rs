@@ -44,15 +44,6 @@ pub struct KeyMeta {
     pub updated_at: i64,
 }
 
-/// What became of a plugin's rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Purged {
-    /// Rows that are gone.
-    pub deleted: u64,
-    /// Sealed chats in which it has rows that stayed.
-    pub skipped_sealed: u64,
-}
-
 /// Is asked whether so many bytes may be read.
 pub type Reserve<'a> = &'a dyn Fn(usize) -> Result<()>;
 
@@ -209,34 +200,17 @@ impl MainDb {
         Ok(self.read(|c| held(c).map_err(|e| explain(&e)))?.unwrap_or_default())
     }
 
-    /// Deletes everything that a plugin has in chats, as far as they are not sealed.
+    /// Deletes everything that a plugin has in chats, also in sealed ones, and gives how many rows there were.
     ///
     /// # Errors
     /// What the file system says; then nothing is deleted.
-    pub fn purge_values(&self, plugin: &str) -> Result<Purged> {
-        let count = |c: &Connection| {
-            c.query_row(
-                "SELECT count(*), count(DISTINCT CASE WHEN vaulted <> 0 THEN chat END) \
-                 FROM plugin_chat_data JOIN chats ON chats.id = chat WHERE plugin = ?1",
-                [plugin],
-                |row| Ok((unsigned(row, 0)?, unsigned(row, 1)?)),
-            )
-            .map_err(|e| explain(&e))
-        };
+    pub fn drop_values(&self, plugin: &str) -> Result<usize> {
         // Nothing is made only to delete from it.
-        if self.read(count)?.is_none_or(|(rows, _)| rows == 0) {
-            return Ok(Purged::default());
+        if self.read(|c| count(c, plugin))?.unwrap_or(0) == 0 {
+            return Ok(0);
         }
-        self.write(|t| {
-            let (_, skipped_sealed) = count(t)?;
-            let deleted = t
-                .execute(
-                    "DELETE FROM plugin_chat_data WHERE plugin = ?1 \
-                     AND chat IN (SELECT id FROM chats WHERE vaulted = 0)",
-                    [plugin],
-                )
-                .map_err(|e| explain(&e))?;
-            Ok(Purged { deleted: deleted as u64, skipped_sealed })
+        self.write_one(|c| {
+            c.execute("DELETE FROM plugin_chat_data WHERE plugin = ?1", [plugin]).map_err(|e| explain(&e))
         })
     }
 
@@ -246,10 +220,6 @@ impl MainDb {
     /// # Errors
     /// `conflict` where `other` has rows; what the file system says. Then nothing is changed.
     pub fn hand_values(&self, plugin: &str, other: &str) -> Result<u64> {
-        let count = |c: &Connection, plugin: &str| {
-            c.query_row("SELECT count(*) FROM plugin_chat_data WHERE plugin = ?1", [plugin], |row| unsigned(row, 0))
-                .map_err(|e| explain(&e))
-        };
         // Nothing is made only to change something in it.
         if self.read(|c| count(c, plugin))?.unwrap_or(0) == 0 {
             return Ok(0);
@@ -282,6 +252,13 @@ impl MainDb {
         };
         Ok(self.read(list)?.unwrap_or_default())
     }
+}
+
+/// How many rows a plugin has.
+fn count(connection: &Connection, plugin: &str) -> Result<u64> {
+    connection
+        .query_row("SELECT count(*) FROM plugin_chat_data WHERE plugin = ?1", [plugin], |row| unsigned(row, 0))
+        .map_err(|e| explain(&e))
 }
 
 #[derive(Clone, Copy)]

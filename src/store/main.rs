@@ -203,3 +203,7 @@ pub(super) fn explain(error: &rusqlite::Error) -> Error {
         _ => of(Kind::Internal),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

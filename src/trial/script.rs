@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The chat that a test's calls belong to.
-const CHAT: &str = "test";
+pub(super) const CHAT: &str = "test";
 /// What a test's function is called.
 const PREFIX: &str = "test_";
 

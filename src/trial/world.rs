@@ -153,6 +153,7 @@ impl World {
             builder = builder.engine(engines.host.clone());
         }
         let host = builder.start().map_err(|e| impossible(&e))?;
+        host.services().chat_state.make_on_use(super::script::CHAT);
         let engines = bench.engines.get_or_insert_with(|| {
             let (host, modules) = host.engine();
             let (test, doors) = asserts::engine(modules);

@@ -7,6 +7,7 @@ use lapidary::app::{Shipped, Watching};
 use lapidary::plugin::package::packed;
 use lapidary::plugin::set::Live;
 use lapidary::service::permissions::Permission;
+use lapidary::store::chat_data::Owner;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
@@ -278,6 +279,38 @@ fn a_removed_plugin_is_gone_with_all_it_had_and_comes_back_with_it() {
     assert_eq!((&installed["from"], &installed["edited"]), (&json!("kit.zip"), &json!([])));
     let grants = served.get("/api/plugins/kit/grants").good();
     assert!(grants["permissions"].as_array().unwrap().iter().any(|p| p["permission"] == "SPEND"), "{grants}");
+}
+
+#[test]
+fn what_a_plugin_keeps_in_chats_goes_and_comes_back_with_it_and_stays_where_data_stays() {
+    use lapidary::base::clock::Clock;
+    let clock = Clock::manual(1_796_031_295_000);
+    let hand = clock.clone();
+    let served = Served::of(World::with(move |b| b.watching(Watching::Off).clock(clock)));
+    let body = "chat_state::append(scopes::chat(), \"log\", 1)";
+    upload(&served, "file=kit.zip", &packed("kit", &kit("1.0.0", body)).unwrap()).good();
+    let store = &served.world.host.services().store;
+    let kept = || store.values(Owner { plugin: "kit", chat: "http" }, "log", &|_| Ok(())).unwrap().len();
+    assert_eq!((call(&served, "kit"), call(&served, "kit"), kept()), (json!("1"), json!("2"), 2));
+    served.delete("/api/plugins/kit?keep_data=true").good();
+    assert_eq!(kept(), 2);
+    served.post("/api/plugins/kit/rollback", &json!({})).good();
+    assert_eq!((call(&served, "kit"), kept()), (json!("3"), 3));
+    served.delete("/api/plugins/kit").good();
+    assert_eq!(kept(), 0);
+    served.post("/api/plugins/kit/rollback", &json!({})).good();
+    assert_eq!((kept(), call(&served, "kit")), (3, json!("4")));
+    // What is not brought back in time is gone from the database too.
+    let home = |name: &str| format!("kit/{name}");
+    served.delete("/api/plugins/kit").good();
+    let aside =
+        names_in(&served.world.path("user/history/kit")).into_iter().find(|n| n.starts_with("removed-")).unwrap();
+    let waiting = || store.values(Owner { plugin: &home(&aside), chat: "http" }, "log", &|_| Ok(())).unwrap().len();
+    assert_eq!(waiting(), 4);
+    hand.advance(30 * 24 * 3_600_000);
+    served.world.tool("other", &ECHO.replace("echo", "other"));
+    served.delete("/api/plugins/other").good();
+    assert_eq!((waiting(), kept()), (0, 0));
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod browser;
 mod cli;
 mod command;
 mod contain;
+mod crash;
 mod credentials;
 mod credentials_cli;
 mod golden;
