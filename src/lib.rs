@@ -15,6 +15,7 @@ pub mod host;
 pub mod http;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+pub mod model;
 pub mod net;
 pub mod plugin;
 pub mod script;
