@@ -7,6 +7,7 @@
 
 mod api;
 mod bare;
+mod chat;
 mod client;
 mod dispatch;
 mod html;
@@ -41,11 +42,12 @@ fn main() {
     if peer::is_asked() || api::is_asked() || kit::is_asked() {
         return;
     }
-    let benches: [(&str, fn()); 10] = [
+    let benches: [(&str, fn()); 11] = [
         ("dispatch", dispatch::run),
         ("load", load::run),
         ("live", live::run),
         ("start", start::run),
+        ("chat", chat::run),
         ("mcp", mcp::run),
         ("api", api::run),
         ("page", page::run),

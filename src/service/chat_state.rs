@@ -175,8 +175,8 @@ impl ChatStates {
         named.home == Some(named.chat) && (is_passing(named.chat) || is_made())
     }
 
-    /// Sees to it that the values fit. Counting costs as much as there is, so each count is good for as many writes as an eighth of
-    /// what it found: several processes that write at once may pass the limit by that much.
+    /// Sees to it that the values fit. Counting costs as much as there is, so each count is good for half of the room that it found:
+    /// three processes that write to one chat at once may pass the limit by half of it.
     fn reserve(&self, owner: Owner, key: &str, texts: &[String], replaced: Replaced) -> Result<()> {
         let rows = texts.len() as u64;
         let bytes = texts.iter().map(|text| (key.len() + text.len()) as u64).sum::<u64>();
@@ -206,13 +206,15 @@ impl ChatStates {
         }
         left.insert(
             whose,
-            Held {
-                rows: (MAX_ROWS - after.rows).min(256.max(after.rows / 8)),
-                bytes: (MAX_BYTES - after.bytes).min((64 << 10).max(after.bytes / 8)),
-            },
+            Held { rows: half(MAX_ROWS - after.rows, 256), bytes: half(MAX_BYTES - after.bytes, 256 << 10) },
         );
         Ok(())
     }
+}
+
+/// Half of it, or `least` where that is more and there is as much.
+fn half(room: u64, least: u64) -> u64 {
+    (room / 2).max(least.min(room))
 }
 
 fn texts_of(key: &str, values: &[Value]) -> Result<Vec<String>> {

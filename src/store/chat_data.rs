@@ -2,9 +2,9 @@
 //! A plugin sees its own rows only. A sealed chat has none to read and takes none.
 
 use super::chats::{absent, unsigned};
-use super::main::{MainDb, explain, returned};
+use super::main::{MainDb, explain};
 use crate::base::error::{Error, Kind, Result, excerpt};
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, Transaction, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 
 /// Whose values: those of a plugin in a chat. A chat goes by its name, as plugins know it.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,7 @@ impl MainDb {
     /// # Errors
     /// `not_found` where there is no such chat, `chat_sealed` where it is sealed, what the file system says.
     pub fn put_value(&self, owner: Owner, key: &str, value: &str, now: i64) -> Result<()> {
-        self.write_one(|c| insert(c, owner, key, Place::One, value, now).map(drop))
+        self.write_often(|c| insert(c, owner, key, Place::One, value, now).map(drop))
     }
 
     /// The one value of a key; `None` where there is none, or no such chat. `reserve` is asked for its size before it is read.
@@ -72,7 +72,7 @@ impl MainDb {
     /// # Errors
     /// As [`MainDb::put_value`].
     pub fn append_value(&self, owner: Owner, key: &str, value: &str, now: i64) -> Result<i64> {
-        self.write_one(|c| insert(c, owner, key, Place::Next, value, now))
+        self.write_often(|c| insert(c, owner, key, Place::Next, value, now))
     }
 
     /// Appends values to a key, all or none, and gives their numbers.
@@ -269,45 +269,41 @@ enum Place {
     Next,
 }
 
-/// Writes one value and gives its number: one statement, so that it is a transaction of its own.
+/// Writes one value within a transaction and gives its number.
 fn insert(connection: &Connection, owner: Owner, key: &str, place: Place, value: &str, now: i64) -> Result<i64> {
-    let seq = match place {
-        Place::One => "0".to_owned(),
-        Place::Next => format!(
-            "(SELECT ifnull(max(seq), 0) + 1 FROM plugin_chat_data WHERE chat = {OPEN} AND plugin = ?1 AND key = ?3)"
-        ),
+    let (chat, last) = match place {
+        Place::One => (to_write(connection, owner.chat)?, 0),
+        Place::Next => to_append(connection, owner, key)?,
     };
-    let sql = format!(
-        "INSERT INTO plugin_chat_data (plugin, chat, key, updated_at, size, value, seq) \
-         VALUES (?1, {OPEN}, ?3, ?4, ?5, ?6, {seq}) \
-         ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at, size = excluded.size, value = excluded.value \
-         RETURNING seq"
-    );
-    let written = connection.prepare_cached(&sql).and_then(|mut insert| {
+    let run = || -> rusqlite::Result<i64> {
         let (size, value) = (size(key, value), written(value));
-        returned(&mut insert, params![owner.plugin, owner.chat, key, now, size, value])
-    });
-    let seq = written.map_err(|e| match e.sqlite_error_code() {
-        // The chat that it needs is not there, or not to be written.
-        Some(ErrorCode::ConstraintViolation) => to_write(connection, owner.chat).err().unwrap_or_else(|| explain(&e)),
-        _ => explain(&e),
-    })?;
-    seq.ok_or_else(|| Error::internal("a row was written and has no number"))
+        match place {
+            Place::One => {
+                let mut put = connection.prepare_cached(PUT)?;
+                put.execute(params![owner.plugin, chat, key, now, size, value])?;
+                Ok(0)
+            }
+            Place::Next => {
+                let mut insert = connection.prepare_cached(INSERT)?;
+                insert.execute(params![owner.plugin, chat, key, now, size, value, last + 1])?;
+                Ok(last + 1)
+            }
+        }
+    };
+    run().map_err(|e| explain(&e))
 }
+
+const INSERT: &str = "INSERT INTO plugin_chat_data (plugin, chat, key, updated_at, size, value, seq) \
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+const PUT: &str = "INSERT INTO plugin_chat_data (plugin, chat, key, updated_at, size, value, seq) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0) \
+                   ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at, size = excluded.size, value = excluded.value";
 
 /// Appends values within a transaction.
 fn append(t: &Transaction, owner: Owner, key: &str, values: &[String], now: i64) -> Result<Vec<i64>> {
-    let chat = to_write(t, owner.chat)?;
+    let (chat, last) = to_append(t, owner, key)?;
     let append = || -> rusqlite::Result<Vec<i64>> {
-        let last: i64 = t
-            .prepare_cached(
-                "SELECT ifnull(max(seq), 0) FROM plugin_chat_data WHERE chat = ?1 AND plugin = ?2 AND key = ?3",
-            )?
-            .query_row(params![chat, owner.plugin, key], |row| row.get(0))?;
-        let mut insert = t.prepare_cached(
-            "INSERT INTO plugin_chat_data (plugin, chat, key, updated_at, size, value, seq) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?;
+        let mut insert = t.prepare_cached(INSERT)?;
         (last + 1..)
             .zip(values)
             .map(|(seq, value)| {
@@ -322,10 +318,30 @@ fn append(t: &Transaction, owner: Owner, key: &str, values: &[String], now: i64)
 
 /// The chat of a write, by its name.
 fn to_write(connection: &Connection, name: &str) -> Result<i64> {
-    let found: Option<(i64, bool)> = connection
+    let found = connection
         .prepare_cached("SELECT id, vaulted FROM chats WHERE name = ?1")
         .and_then(|mut one| one.query_row([name], |row| Ok((row.get(0)?, row.get(1)?))).optional())
         .map_err(|e| explain(&e))?;
+    open(name, found)
+}
+
+/// The chat of a write by its name, and the highest number under a key there.
+fn to_append(connection: &Connection, owner: Owner, key: &str) -> Result<(i64, i64)> {
+    let sql = "SELECT id, vaulted, (SELECT ifnull(max(seq), 0) FROM plugin_chat_data \
+               WHERE chat = chats.id AND plugin = ?2 AND key = ?3) FROM chats WHERE name = ?1";
+    let found = connection
+        .prepare_cached(sql)
+        .and_then(|mut one| {
+            let row = |row: &Row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?));
+            one.query_row([owner.chat, owner.plugin, key], row).optional()
+        })
+        .map_err(|e| explain(&e))?;
+    let (chat, last) = found.unzip();
+    Ok((open(owner.chat, chat)?, last.unwrap_or(0)))
+}
+
+/// A chat that was found, with whether it is sealed, as one that can be written.
+fn open(name: &str, found: Option<(i64, bool)>) -> Result<i64> {
     match found {
         Some((id, false)) => Ok(id),
         Some((_, true)) => Err(Error::new(Kind::ChatSealed, format!("the chat `{}` is sealed", excerpt(name, 60)))),

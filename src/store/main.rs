@@ -58,6 +58,22 @@ impl MainDb {
         work(connection)
     }
 
+    /// As [`MainDb::write`], with the statements around it kept ready: for what is written so often that they count.
+    pub(super) fn write_often<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        self.write_one(|connection| {
+            let run = |sql: &str| {
+                connection.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map_err(|e| explain(&e))
+            };
+            run("BEGIN IMMEDIATE")?;
+            let done = work(connection).and_then(|value| run("COMMIT").map(|_| value));
+            // Where the disk is full SQLite may have undone it already.
+            if done.is_err() && !connection.is_autocommit() {
+                run("ROLLBACK")?;
+            }
+            done
+        })
+    }
+
     /// Gives the room of deleted rows back to the file system, where the file was made for that.
     pub(super) fn vacuum_some(&self) {
         let slot = self.writer.lock().unwrap_or_else(PoisonError::into_inner);

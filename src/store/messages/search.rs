@@ -44,7 +44,7 @@ impl MainDb {
     /// # Errors
     /// What the file system says.
     pub fn search_messages(&self, words: &str, limit: usize, before: Option<i64>) -> Result<Found> {
-        let wanted: Vec<String> = words.split_whitespace().map(folded).collect();
+        let wanted: Vec<Word> = words.split_whitespace().map(Word::of).collect();
         let limit = limit.min(MAX_HITS);
         if wanted.is_empty() || limit == 0 {
             return Ok(Found::default());
@@ -55,7 +55,7 @@ impl MainDb {
     }
 }
 
-fn look(connection: &Connection, wanted: &[String], limit: usize, before: i64) -> rusqlite::Result<Found> {
+fn look(connection: &Connection, wanted: &[Word], limit: usize, before: i64) -> rusqlite::Result<Found> {
     let mut statement = connection.prepare_cached(
         "SELECT messages.id, role, at, turn, body, chats.name FROM messages JOIN chats ON chats.id = messages.chat \
          WHERE messages.id < ?1 AND chats.private = 0 AND chats.vaulted = 0 ORDER BY messages.id DESC",
@@ -76,15 +76,37 @@ fn look(connection: &Connection, wanted: &[String], limit: usize, before: i64) -
     Ok(found)
 }
 
+/// A word without regard to case.
+struct Word {
+    plain: String,
+    /// As it stands in JSON.
+    escaped: String,
+}
+
+impl Word {
+    fn of(word: &str) -> Word {
+        let plain = folded(word);
+        let escaped = Value::from(&*plain).to_string();
+        Word { escaped: escaped.get(1..escaped.len() - 1).unwrap_or_default().to_owned(), plain }
+    }
+}
+
 /// Whether every word stands in one of the texts of a body.
-fn has_all(body: &str, wanted: &[String]) -> bool {
+fn has_all(body: &str, wanted: &[Word]) -> bool {
+    // Most bodies do not even have the letters; one with a letter as `\u..` has to be read to know.
+    if !body.contains("\\u") {
+        let body = folded(body);
+        if !wanted.iter().all(|word| body.contains(&*word.escaped) || body.contains(&*word.plain)) {
+            return false;
+        }
+    }
     let mut texts = String::new();
     match serde_json::from_str(body) {
         Ok(value) => collect(&value, &mut texts),
         Err(_) => texts.push_str(body),
     }
     let texts = folded(&texts);
-    wanted.iter().all(|word| texts.contains(&**word))
+    wanted.iter().all(|word| texts.contains(&*word.plain))
 }
 
 /// Every text of a value, with something between them that no word has. Names of fields are nobody's words.
@@ -102,5 +124,16 @@ fn collect(value: &Value, texts: &mut String) {
 
 /// Without regard to case: one letter after the other, so that the end of a word changes nothing.
 fn folded(text: &str) -> String {
-    text.chars().flat_map(|c| c.to_uppercase().flat_map(char::to_lowercase)).collect()
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    let mut folded = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii() {
+            folded.push(c.to_ascii_lowercase());
+        } else {
+            folded.extend(c.to_uppercase().flat_map(char::to_lowercase));
+        }
+    }
+    folded
 }

@@ -172,3 +172,12 @@ fn a_search_goes_on_where_it_stopped_and_sees_no_private_chat() {
     db.set_chat_private(chat, true, 9).unwrap();
     assert_eq!(db.search_messages("word", 9, None).unwrap(), Found::default());
 }
+
+#[test]
+fn a_word_is_found_however_its_letters_are_written() {
+    let (_dir, db, chat) = db();
+    db.append_messages(chat, &[said(1, r#"{"text":"p\u0159\u00edli\u0161 \u0041\/b"}"#)]).unwrap();
+    for (words, is_found) in [("PŘÍLIŠ", true), ("a/b", true), ("u0159", false)] {
+        assert_eq!(db.search_messages(words, 9, None).unwrap().hits.len(), usize::from(is_found), "{words}");
+    }
+}
