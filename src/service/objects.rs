@@ -16,8 +16,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// An object, shared.
 pub(super) type Object = Arc<Map<String, Value>>;
 
-/// What was last read of each plugin, with the stamp that proves it is still true.
-type Seen = HashMap<String, (Stamp, Object)>;
+/// What was last read or written of each plugin.
+type Seen = HashMap<String, Known>;
+
+/// Most bytes of a file that are kept to compare the next reading with: a larger one is read anew.
+const MAX_COMPARED: usize = 1 << 20;
+
+/// An object, with what proves that the file still holds it.
+struct Known {
+    proof: Proof,
+    object: Object,
+}
+
+enum Proof {
+    /// The file's stamp, once it tells every later write apart.
+    Stamp(Stamp),
+    /// The bytes themselves, until then: comparing them is far less work than making an object of them.
+    Bytes(Vec<u8>),
+}
 
 /// Which objects these are.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +86,19 @@ impl Objects {
         object.map_err(|e| self.paths.conceal(e))
     }
 
+    /// As [`Objects::load`], for one who takes turns with others: whoever wrote last has no start over those who have to read that.
+    ///
+    /// # Errors
+    /// As [`Objects::load`].
+    pub(super) fn load_in_turn(&self, plugin: &str) -> Result<Object> {
+        let mut seen = self.seen();
+        if matches!(seen.get(plugin), Some(Known { proof: Proof::Bytes(_), .. })) {
+            seen.remove(plugin);
+        }
+        drop(seen);
+        self.load(plugin)
+    }
+
     /// As [`Objects::load`], for the holder of the file's lock.
     ///
     /// # Errors
@@ -94,10 +123,19 @@ impl Objects {
         self.seen().remove(plugin);
     }
 
+    /// Notes what the holder of the file's lock has just written, so that it is not read back to be understood.
+    pub(super) fn remember(&self, plugin: &str, bytes: Vec<u8>, object: Object) {
+        if bytes.len() <= MAX_COMPARED {
+            self.seen().insert(plugin.to_owned(), Known { proof: Proof::Bytes(bytes), object });
+        } else {
+            self.seen().remove(plugin);
+        }
+    }
+
     /// The present content, or what is wrong with it.
     fn read(&self, plugin: &str, path: &Path) -> Result<Result<Object, String>> {
         let Some(stamp) = Stamp::of(path)? else { return Ok(Ok(Object::default())) };
-        if let Some((known, object)) = self.seen().get(plugin)
+        if let Some(Known { proof: Proof::Stamp(known), object }) = self.seen().get(plugin)
             && *known == stamp
         {
             return Ok(Ok(object.clone()));
@@ -107,16 +145,22 @@ impl Objects {
             Err(e) if e.kind() == Kind::NotFound => return Ok(Ok(Object::default())),
             Err(e) => return Err(e),
         };
-        let object = match json::parse_object(&bytes) {
-            Ok(map) => Arc::new(map),
-            Err(fault) => return Ok(Err(fault)),
+        let same = match self.seen().get(plugin) {
+            Some(Known { proof: Proof::Bytes(known), object }) if *known == bytes => Some(object.clone()),
+            _ => None,
         };
-        let mut seen = self.seen();
+        let object = match same {
+            Some(object) => object,
+            None => match json::parse_object(&bytes) {
+                Ok(map) => Arc::new(map),
+                Err(fault) => return Ok(Err(fault)),
+            },
+        };
         // A file of this moment may be written again under the same date.
         if stamp.settled() {
-            seen.insert(plugin.to_owned(), (stamp, object.clone()));
+            self.seen().insert(plugin.to_owned(), Known { proof: Proof::Stamp(stamp), object: object.clone() });
         } else {
-            seen.remove(plugin);
+            self.remember(plugin, bytes, object.clone());
         }
         Ok(Ok(object))
     }

@@ -116,7 +116,7 @@ impl States {
         mut change: impl FnMut(Value) -> Result<Value, E>,
     ) -> Result<Value, E> {
         for attempt in 1..=MAX_TRIES {
-            let before = self.objects.load(plugin)?;
+            let before = self.objects.load_in_turn(plugin)?;
             let old = before.get(key);
             let new = change(old.unwrap_or(default).clone())?;
             check(key, &new)?;
@@ -221,10 +221,11 @@ impl States {
         let folder = self.paths.plugin_state();
         std::fs::create_dir_all(&folder)
             .map_err(|e| io(format_args!("cannot make the folder `{}`", folder.display()), &e))?;
-        let stage = |from: &Map<String, Value>| {
+        let stage = |from: &Map<String, Value>| -> Result<(Staged, Vec<u8>, Object)> {
             let mut map = from.clone();
             change.apply(&mut map);
-            Staged::write(&path, &text_of(plugin, &map)?)
+            let text = text_of(plugin, &map)?;
+            Ok((Staged::write(&path, &text)?, text, Object::new(map)))
         };
         let guess = stage(before)?;
         let done = file::with_lock(&path, || {
@@ -232,11 +233,9 @@ impl States {
             if expected.is_some_and(|(key, old)| now.get(key) != old) {
                 return Ok(false);
             }
-            if now == *before {
-                guess.commit()?
-            } else {
-                stage(&now)?.commit()?
-            }
+            let (staged, text, object) = if now == *before { guess } else { stage(&now)? };
+            staged.commit()?;
+            self.objects.remember(plugin, text, object);
             Ok(true)
         })?;
         if done {
@@ -402,6 +401,21 @@ mod tests {
         });
         assert_eq!(states.get("dice", "n").unwrap(), Some(json!(50)));
         assert_eq!(names(dir.path()), ["dice.json"]);
+    }
+
+    #[test]
+    fn what_another_writes_in_the_same_moment_is_seen_whatever_it_looks_like_from_outside() {
+        let dir = tempfile::tempdir().unwrap();
+        let states = states(dir.path());
+        let file = Paths::at(dir.path()).state_file("dice");
+        for n in 0..5 {
+            states.save("dice", "n", &json!(n)).unwrap();
+            assert_eq!(states.get("dice", "n").unwrap(), Some(json!(n)));
+            let text = fs::read_to_string(&file).unwrap();
+            fs::write(&file, text.replace(&n.to_string(), "7")).unwrap();
+            assert_eq!(states.get("dice", "n").unwrap(), Some(json!(7)));
+            assert_eq!(states.update("dice", "n", &json!(0), |n| Ok::<_, Error>(json!([n]))).unwrap(), json!([7]));
+        }
     }
 
     #[test]
