@@ -124,7 +124,7 @@ impl MainDb {
                 let chat: Option<String> = c
                     .query_row(
                         "SELECT chat_name FROM tool_images JOIN chats ON chats.name = chat_name \
-                         WHERE id = ?1 AND chats.private = 0",
+                         WHERE tool_images.id = ?1 AND chats.private = 0",
                         [id],
                         |row| row.get(0),
                     )

@@ -197,3 +197,14 @@ fn only_the_owner_can_read_the_database() {
         assert_eq!(mode & 0o077, 0, "{file}");
     }
 }
+
+#[test]
+fn the_owner_sees_a_picture_of_any_chat_that_is_not_private() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = MainDb::new(place(&dir));
+    assert_eq!(db.open_image("a.png").unwrap(), None);
+    db.put_image(&image("open", "a.png", b"1"), Keep::All).unwrap();
+    db.put_image(&NewImage { private: true, ..image("closed", "b.png", b"2") }, Keep::All).unwrap();
+    assert_eq!(db.open_image("a.png").unwrap().unwrap(), b"1");
+    assert_eq!((db.open_image("b.png").unwrap(), db.open_image("c.png").unwrap()), (None, None));
+}
