@@ -1,6 +1,7 @@
 //! The composition root: paths, services, engine, plugins, dispatcher, watcher. The only room that knows every other.
 
 mod journal;
+mod models;
 
 #[cfg(feature = "cli")]
 pub(crate) use journal::arguments_of;
@@ -53,6 +54,7 @@ pub struct Host(Arc<Inner>);
 
 struct Inner {
     services: Arc<Services>,
+    models: Arc<crate::model::Models>,
     engine: Arc<Engine>,
     modules: Arc<[HostModule]>,
     plugins: Arc<Plugins>,
@@ -340,6 +342,7 @@ impl HostBuilder {
         services.credentials =
             credentials::Store::new(self.credentials.or_keep(keep.as_ref().copied().unwrap_or_default()));
         let services = Arc::new(services);
+        let (models, broken_models) = models::open(&config, &services);
         let modules: Arc<[HostModule]> = crate::host::all().into_iter().chain(self.modules).collect();
         let engine = self.engine.unwrap_or_else(|| Arc::new(engine::build(&modules)));
         let pool = Pool::new(CALL_THREADS);
@@ -411,6 +414,7 @@ impl HostBuilder {
         plugins.start();
         let host = Host(Arc::new(Inner {
             services,
+            models: Arc::new(models),
             engine,
             modules,
             plugins: plugins.clone(),
@@ -428,7 +432,7 @@ impl HostBuilder {
             tracing::warn!("user/lapidary.toml is not used");
             bus.publish(Event::Notice { subject: "user/lapidary.toml".into(), message: e.to_string() });
         }
-        for e in broken_network.into_iter().chain(broken_journal) {
+        for e in broken_network.into_iter().chain(broken_journal).chain(broken_models) {
             tracing::warn!("a setting in user/lapidary.toml is not used");
             bus.publish(Event::Notice { subject: "user/lapidary.toml".into(), message: e.to_string() });
         }

@@ -48,6 +48,21 @@ const EXAMPLE: &str = r#"# Lapidary's own settings. A plugin's settings are in u
 # max_days = 30                  # .. or older than this
 # max_text_kb = 256              # a longer text of one call is cut
 
+# [[models]]                     # a model that answers in chats; the first is used unless a chat says otherwise
+# name = "local"                 # how chats name it
+# base_url = "http://127.0.0.1:8081/v1"  # any server that speaks as OpenAI's does
+# model = "qwen2.5-coder-1.5b-instruct"  # how the server names it
+# credential = ""                # a credential's name, never a key: lapidary credentials set <name>
+# local = true                   # may serve private chats; beyond the local network only with `trusted = true`
+# vision = false                 # whether it sees pictures
+# tools = true                   # whether it calls tools by itself
+# context = 8192                 # tokens that fit into it; without it nothing is left out
+# dialect = "openai"             # or anthropic, gemini, llama, plain: how tools are written for it
+# temperature = 0.7
+# max_tokens = 2048              # of one answer
+# first_s = 240                  # seconds until the first piece of an answer
+# idle_s = 60                    # .. and between two
+
 # [config]                       # what scripts read as `config.<key>`: text, numbers, lists; never a secret
 # locale = "en"
 # timezone = "Europe/Prague"
@@ -281,7 +296,7 @@ mod tests {
         let config = bare.parse::<Config>().unwrap();
         assert_eq!(
             config.keys().cloned().collect::<Vec<_>>(),
-            ["config", "credentials", "journal", "net", "privacy", "server"]
+            ["config", "credentials", "journal", "models", "net", "privacy", "server"]
         );
     }
 

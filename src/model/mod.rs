@@ -1,7 +1,19 @@
 //! Layer 1: models that talk. What is asked of one, what it answers, and which ones there are.
 //! It knows nothing of chats, tools or credentials: values come in, deltas and replies go out, all traffic rides `net`.
 
+mod assemble;
+pub mod endpoint;
+mod fault;
+pub mod local;
+pub mod repair;
 pub mod scripted;
+pub mod settings;
+mod sse;
+mod think;
+mod wire;
+
+pub use endpoint::{Endpoint, Key, Keys};
+pub use settings::Entry;
 
 use crate::base::error::Result;
 use std::fmt;

@@ -14,6 +14,8 @@ use reqwest::header::{CONTENT_TYPE, COOKIE, HeaderMap, LOCATION};
 use std::error::Error as StdError;
 use std::sync::{Arc, OnceLock};
 
+pub(super) mod stream;
+
 /// Where the next hop of a request leads.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
@@ -116,7 +118,14 @@ impl Client {
         })
     }
 
-    async fn follow(&self, request: Request, mut url: Url, rules: &dyn Rules) -> Result<Response> {
+    async fn follow(&self, request: Request, url: Url, rules: &dyn Rules) -> Result<Response> {
+        let (max_bytes, allowance) = (request.max_bytes, request.allowance.clone());
+        let (got, url) = self.arrive(request, url, rules).await?;
+        self.finish(got, url, &Limits { max_bytes, allowance: allowance.as_deref() }, rules).await
+    }
+
+    /// The answer that is not followed elsewhere, its body still to be read, and where it came from.
+    async fn arrive(&self, request: Request, mut url: Url, rules: &dyn Rules) -> Result<(Got, Url)> {
         let mut method = parse_method(&request.method)?;
         let mut headers = parse_headers(&request.headers, &request.profile)?;
         let mut body = body::encode(request.body, &mut headers)?;
@@ -151,10 +160,7 @@ impl Client {
             if !matches!(hop, Ok(None)) {
                 self.pass(&got, rules)?;
             }
-            let Some(hop) = hop? else {
-                let limits = Limits { max_bytes: request.max_bytes, allowance: request.allowance.as_deref() };
-                return self.finish(got, url, &limits, rules).await;
-            };
+            let Some(hop) = hop? else { return Ok((got, url)) };
             if !hop.keep_body {
                 body = None;
                 headers.remove(CONTENT_TYPE);
@@ -283,6 +289,14 @@ enum Got {
 }
 
 impl Got {
+    /// Its number on the tape, if there is one that listens.
+    fn number(&self) -> Option<usize> {
+        match self {
+            Got::Live { number, .. } => *number,
+            Got::Taped(_) => None,
+        }
+    }
+
     fn status(&self) -> u16 {
         match self {
             Got::Live { answer, .. } => answer.status().as_u16(),

@@ -13,6 +13,7 @@ mod redirect;
 pub mod request;
 pub mod tape;
 
+pub use client::stream::{Incoming, Pace};
 pub use client::{Client, Rules, Target};
 pub use outlet::{Names, Outlet, Proxy, Range, Settings, Trusted};
 pub use request::{Allowance, Body, File, Profile, Request, Response};

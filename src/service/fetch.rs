@@ -239,34 +239,67 @@ impl Rules for Held<'_> {
             .with_user_action(format!("let the plugin `{plugin}` reach `{host}` in the local network"))
             .hint(format!("type: lapidary grant {plugin} {word}={host}")));
         }
-        for secret in self.secrets {
-            if !secret.fits(host) {
-                return Err(misplaced(secret, host));
-            }
-            if target.lane == Lane::Wan && !target.encrypted {
-                return Err(Error::denied(format!(
-                    "the credential `{}` is not sent over the internet without encryption",
-                    secret.name()
-                ))
-                .hint("use https"));
-            }
-        }
-        Ok(())
+        self.secrets.iter().try_for_each(|secret| consents(secret, target))
     }
 
     fn redact(&self, bytes: Vec<u8>) -> Result<Vec<u8>> {
-        // Too short to be looked for: it would stay.
-        if let Some(secret) = self.secrets.iter().find(|secret| secret.is_short()) {
-            return Err(Error::invalid(format!(
-                "the value of the credential `{}` is too short to be told from other text, so nothing that holds it is recorded",
-                secret.name()
-            ))
-            .hint("a key has at least four characters"));
-        }
+        self.secrets.iter().try_for_each(long_enough)?;
         Ok(match self.redactor {
             Some(redactor) => redactor.bytes(bytes),
             None => bytes,
         })
+    }
+}
+
+/// Whether a secret may go where a hop leads.
+fn consents(secret: &Secret, target: Target) -> Result<()> {
+    if !secret.fits(target.host) {
+        return Err(misplaced(secret, target.host));
+    }
+    if target.lane == Lane::Wan && !target.encrypted {
+        return Err(Error::denied(format!(
+            "the credential `{}` is not sent over the internet without encryption",
+            secret.name()
+        ))
+        .hint("use https"));
+    }
+    Ok(())
+}
+
+/// Whether a secret can be looked for in what is recorded: one that is too short would stay.
+fn long_enough(secret: &Secret) -> Result<()> {
+    if !secret.is_short() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "the value of the credential `{}` is too short to be told from other text, so nothing that holds it is recorded",
+        secret.name()
+    ))
+    .hint("a key has at least four characters"))
+}
+
+/// A credential in requests that the host makes itself: it goes to its own hosts only, at every hop.
+pub struct Bearer {
+    secret: Secret,
+    redactor: Redactor,
+}
+
+/// The value of the header `authorization` with this credential, and the rules that go with it.
+#[must_use]
+pub fn bearer(secret: Secret) -> (String, Bearer) {
+    let header = format!("Bearer {}", secret.expose());
+    let redactor = Redactor::of([&secret]);
+    (header, Bearer { secret, redactor })
+}
+
+impl Rules for Bearer {
+    fn permit(&self, target: Target) -> Result<()> {
+        consents(&self.secret, target)
+    }
+
+    fn redact(&self, bytes: Vec<u8>) -> Result<Vec<u8>> {
+        long_enough(&self.secret)?;
+        Ok(self.redactor.bytes(bytes))
     }
 }
 

@@ -102,6 +102,7 @@ const FENCES: &[(&str, &[&str])] = &[
     ("keyring_core", &["service"]),
     ("apple_native_keyring_store", &["service"]),
     ("windows_native_keyring_store", &["service"]),
+    ("toml_edit", &["model"]),
     ("notify", &["plugin"]),
     ("zip", &["plugin"]),
     ("jsonschema", &["tool", "plugin"]),

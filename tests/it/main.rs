@@ -32,6 +32,7 @@ mod keyring;
 mod lasting;
 mod live;
 mod mcp;
+mod models;
 mod net_lanes;
 mod own;
 mod pages;
