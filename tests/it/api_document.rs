@@ -2,6 +2,7 @@
 
 use super::api::{ECHO, WAIT};
 use super::api_client::{Answer, Served};
+use super::chat_model::Model;
 use super::world::{World, until};
 use jsonschema::Validator;
 use lapidary::app::{Shipped, Watching};
@@ -174,6 +175,7 @@ fn every_route_answers_as_its_schema_says() {
     let running = served.follow("POST", "/api/call", &[], br#"{"tool": "wait", "call": "a_long_call"}"#);
     until("it runs", || served.get("/api/calls").good()[0]["call"] == "a_long_call");
     served.post("/api/call", &json!({ "tool": "paint", "call": "a_kept_call" })).good();
+    let model = Model::start();
     let settings = "/api/plugins/clock/settings";
     let alias = "/api/webui/plugins/clock/settings";
     let rows: Vec<(&str, String, Value)> = [
@@ -217,6 +219,7 @@ fn every_route_answers_as_its_schema_says() {
         ("GET", "/api/plugins/echo/download", json!(null)),
         ("DELETE", "/api/plugins/clock", json!(null)),
         ("GET", "/api/removed", json!(null)),
+        ("GET", "/api/models", json!(null)),
         ("GET", "/api/docs", json!(null)),
         ("GET", "/api/host", json!(null)),
         ("GET", "/api/openapi.json", json!(null)),
@@ -229,6 +232,12 @@ fn every_route_answers_as_its_schema_says() {
     .into_iter()
     .map(|(method, path, body)| (method, path.to_owned(), body))
     .chain([
+        ("GET", format!("/api/models?port={}", model.port), json!(null)),
+        (
+            "POST",
+            "/api/models".to_owned(),
+            json!({ "base_url": format!("http://127.0.0.1:{}/v1", model.port), "model": "scripted-1" }),
+        ),
         ("GET", format!("/api/tool-image/{picture}"), json!(null)),
         ("GET", format!("/api/tool-image/{picture}?view=model"), json!(null)),
         ("DELETE", format!("/api/tokens/{token}"), json!(null)),

@@ -9,6 +9,7 @@ mod grants;
 mod image;
 mod install;
 mod journal;
+mod models;
 mod openapi;
 mod plugins;
 mod run;
@@ -98,6 +99,7 @@ fn table() -> Vec<Op> {
         sign_in::ops(),
         install::ops(),
         image::ops(),
+        models::ops(),
         events::ops(),
         docs::ops(),
         openapi::ops(),
