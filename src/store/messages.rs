@@ -5,6 +5,7 @@ use super::chats::{self, gone};
 use super::main::{MainDb, explain};
 use crate::base::error::{Error, Kind, Result};
 use rusqlite::{Connection, Row, Transaction, params};
+use serde::Serialize;
 
 mod search;
 pub use search::{Found, Hit, MAX_HITS};
@@ -12,8 +13,9 @@ pub use search::{Found, Hit, MAX_HITS};
 /// Most bytes of one body: 32 MiB.
 pub const MAX_BODY: usize = 32 << 20;
 
-/// Whose message it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Whose message it is. It is written as its word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     /// A person's, or what started a turn instead of one.
     User,

@@ -181,3 +181,11 @@ fn a_word_is_found_however_its_letters_are_written() {
         assert_eq!(db.search_messages(words, 9, None).unwrap().hits.len(), usize::from(is_found), "{words}");
     }
 }
+
+#[test]
+fn a_role_is_written_as_the_word_that_stands_in_its_row() {
+    for role in [Role::User, Role::Assistant, Role::Tool] {
+        assert_eq!(serde_json::to_value(role).unwrap(), role.word());
+        assert_eq!(Role::from_word(role.word()), Some(role));
+    }
+}
