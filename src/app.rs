@@ -55,6 +55,7 @@ pub struct Host(Arc<Inner>);
 struct Inner {
     services: Arc<Services>,
     models: Arc<crate::model::Models>,
+    chats: Arc<crate::chat::Chats>,
     engine: Arc<Engine>,
     modules: Arc<[HostModule]>,
     plugins: Arc<Plugins>,
@@ -343,6 +344,7 @@ impl HostBuilder {
             credentials::Store::new(self.credentials.or_keep(keep.as_ref().copied().unwrap_or_default()));
         let services = Arc::new(services);
         let (models, broken_models) = models::open(&config, &services);
+        let models = Arc::new(models);
         let modules: Arc<[HostModule]> = crate::host::all().into_iter().chain(self.modules).collect();
         let engine = self.engine.unwrap_or_else(|| Arc::new(engine::build(&modules)));
         let pool = Pool::new(CALL_THREADS);
@@ -413,8 +415,9 @@ impl HostBuilder {
         plugins.keep_past(&history);
         plugins.start();
         let host = Host(Arc::new(Inner {
+            chats: crate::chat::Chats::new(&services, &dispatcher, &models),
             services,
-            models: Arc::new(models),
+            models,
             engine,
             modules,
             plugins: plugins.clone(),
@@ -601,6 +604,7 @@ impl Drop for Inner {
 impl Inner {
     /// Runs every `shutdown` and writes what the history still wants, within a while.
     fn end(&self, most: Duration) {
+        self.chats.close();
         self.plugins.stop();
         self.shutdowns.wait(most);
         if let Some(writer) = self.history_writer.lock().unwrap_or_else(PoisonError::into_inner).take() {

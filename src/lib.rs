@@ -4,6 +4,7 @@
 
 pub mod app;
 pub mod base;
+pub mod chat;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod config;

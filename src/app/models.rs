@@ -28,6 +28,13 @@ fn keys(services: Weak<Services>) -> Keys {
 }
 
 impl Host {
+    /// The chats: what is said in them, what waits there, what happens. No turn runs in this process before
+    /// [`Chats::open`](crate::chat::Chats::open).
+    #[must_use]
+    pub fn chats(&self) -> &Arc<crate::chat::Chats> {
+        &self.0.chats
+    }
+
     /// The models that answer in chats. Without one everything but the answer works.
     #[must_use]
     pub fn models(&self) -> &Arc<Models> {

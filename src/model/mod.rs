@@ -121,9 +121,10 @@ pub struct Usage {
 }
 
 /// Why a reply ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Finish {
     /// It was done.
+    #[default]
     Stop,
     /// The limit of tokens was reached.
     Length,
@@ -136,7 +137,7 @@ pub enum Finish {
 }
 
 /// A whole answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reply {
     /// Its words.
     pub text: String,

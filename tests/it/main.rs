@@ -53,6 +53,7 @@ mod shut;
 mod signed;
 mod stock;
 mod trial;
+mod turns;
 mod web;
 mod workshop;
 mod workshop_bench;
