@@ -253,3 +253,129 @@ pub fn cost(message: &Message) -> usize {
             }
         }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    struct Nothing;
+
+    impl Shelf for Nothing {
+        fn picture(&self, handle: &str) -> Option<Picture> {
+            (handle != "img:gone.png").then(|| ("image/png".to_owned(), Arc::from(handle.as_bytes())))
+        }
+
+        fn text(&self, _file: &str) -> Option<String> {
+            Some("a ```` b".to_owned())
+        }
+    }
+
+    fn entry(id: i64, role: Role, body: Value) -> Entry {
+        Entry { id, role, at: 0, turn: "t".into(), body: serde_json::from_value(body).unwrap() }
+    }
+
+    /// `u:text`, `a:text`, `a:text+c1,c2` with calls, `t:c1` a result of it, `e:` a turn that failed.
+    fn rows(list: &[&str]) -> Vec<Entry> {
+        let of = |(n, word): (usize, &&str)| {
+            let (who, text) = word.split_once(':').unwrap();
+            let (text, calls) = text.split_once('+').unwrap_or((text, ""));
+            let calls: Vec<Value> = calls
+                .split(',')
+                .filter(|id| !id.is_empty())
+                .map(|id| json!({"id": id, "name": "look", "arguments": "{}"}))
+                .collect();
+            let id = i64::try_from(n).unwrap();
+            match who {
+                "u" => entry(id, Role::User, json!({"text": text})),
+                "a" => entry(id, Role::Assistant, json!({"text": text, "calls": calls})),
+                "t" => entry(id, Role::Tool, json!({"text": "seen", "call": text, "name": "look"})),
+                _ => entry(id, Role::Assistant, json!({"text": "", "error": {"code": "timeout", "message": "late"}})),
+            }
+        };
+        list.iter().enumerate().map(of).collect()
+    }
+
+    fn read(sent: &Sent) -> String {
+        let of = |message: &Message| match message {
+            Message::System(text) => format!("s:{text}"),
+            Message::User(content) => {
+                let texts = content.iter().map(|content| match content {
+                    Content::Text(text) => text.replace("\n\n", "/"),
+                    Content::Image { .. } => "#".to_owned(),
+                });
+                format!("u:{}", texts.collect::<String>())
+            }
+            Message::Assistant { text, calls } => {
+                let ids: Vec<&str> = calls.iter().map(|call| call.id.as_str()).collect();
+                format!("a:{text}+{}", ids.join(",")).trim_end_matches('+').to_owned()
+            }
+            Message::Tool { call, .. } => format!("t:{call}"),
+        };
+        sent.messages.iter().map(of).collect::<Vec<_>>().join(" ")
+    }
+
+    const WHOLE: Window = Window { tokens: 0, picture_turns: 3, vision: true };
+
+    #[test]
+    fn what_is_broken_is_mended_before_a_model_reads_it() {
+        for (list, expected) in [
+            (&["u:hi", "a:hello"][..], "u:hi a:hello"),
+            (&["a:orphan", "t:c1", "u:hi"], "u:hi"),
+            (&["u:hi", "a:+c1", "t:c1", "a:done"], "u:hi a:+c1 t:c1 a:done"),
+            (&["u:hi", "a:+c1,c2", "t:c1"], "u:hi a:+c1 t:c1"),
+            (&["u:hi", "a:so+c1", "u:on"], "u:hi a:so u:on"),
+            (&["u:hi", "a:+c1", "u:on"], "u:hi/on"),
+            (&["u:hi", "t:c9", "a:x"], "u:hi a:x"),
+            (&["u:hi", "a:"], "u:hi"),
+            (&["u:hi", "e:", "u:again"], "u:hi/again"),
+            (&["u:a", "u:b", "a:x", "a:y"], "u:a/b a:x\n\ny"),
+            (&[], ""),
+        ] {
+            assert_eq!(read(&sent(&rows(list), &Nothing, &WHOLE)), expected, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_turns_go_first_and_the_current_one_never() {
+        let long = "x".repeat(400);
+        let list = [format!("u:1{long}"), format!("a:{long}"), format!("u:2{long}"), format!("u:3{long}")];
+        let list: Vec<&str> = list.iter().map(String::as_str).collect();
+        let kept = |tokens| {
+            let sent = sent(&rows(&list), &Nothing, &Window { tokens, ..WHOLE });
+            (sent.messages.len(), sent.left_out, sent.overflows)
+        };
+        assert_eq!(kept(0), (3, 0, false));
+        assert_eq!(kept(1_000), (3, 0, false));
+        assert_eq!(kept(250), (1, 2, false));
+        assert_eq!(kept(120), (1, 3, false));
+        assert_eq!(kept(50), (1, 3, true));
+    }
+
+    #[test]
+    fn pictures_are_sent_again_for_so_many_turns_and_only_to_models_that_see() {
+        let mut all = rows(&["u:0", "u:1", "u:2"]);
+        for row in &mut all {
+            row.body.images = vec!["img:a.png".into(), "img:gone.png".into()];
+        }
+        let count = |window: Window| read(&sent(&all, &Nothing, &window)).matches('#').count();
+        for (picture_turns, expected) in [(0, 1), (1, 2), (2, 3), (9, 3)] {
+            assert_eq!(count(Window { picture_turns, ..WHOLE }), expected, "{picture_turns}");
+            assert_eq!(count(Window { picture_turns, vision: false, ..WHOLE }), 0);
+        }
+    }
+
+    #[test]
+    fn only_the_models_pictures_of_a_result_are_sent_and_nothing_in_a_file_ends_its_fence() {
+        let mut all = rows(&["u:hi", "a:+c1", "t:c1"]);
+        all[2].body.parts = vec![
+            json!({"type": "image", "id": "img:a.png", "display_only": false}),
+            json!({"type": "image", "id": "img:b.png", "display_only": true}),
+            json!({"type": "image", "id": "img:c.png", "display_only": false, "unseen": "broken"}),
+        ];
+        assert_eq!(read(&sent(&all, &Nothing, &WHOLE)).matches('#').count(), 1);
+        all[0].body.files = vec![crate::chat::row::File { id: "f".into(), name: "a.txt".into(), size: 8 }];
+        assert!(read(&sent(&all, &Nothing, &WHOLE)).contains("`````txt\n# a.txt\na ```` b\n`````"));
+    }
+}
