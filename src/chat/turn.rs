@@ -21,7 +21,6 @@ use crate::tool::dialect::{Dialect, WireNames, define_all};
 use crate::tool::dispatch::Dispatcher;
 use crate::tool::registry::Snapshot;
 use serde_json::Value;
-use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -141,13 +140,13 @@ impl Turn {
         let mut counts: HashMap<String, u32> = HashMap::new();
         for n in 1..=self.settings.rounds {
             if self.stop.is_stopped() {
-                return self.cancelled(None);
+                return self.cancelled(Reply::default());
             }
             self.live.tell(Happening::Round { n });
             let reply = match self.ask(&rows, &offered, Asking::Freely)? {
                 Asked::Replied(reply) => reply,
-                Asked::Stopped(partial) => return self.cancelled(partial),
-                Asked::Failed(e) => return self.failed(&e),
+                Asked::Stopped(heard) => return self.cancelled(heard),
+                Asked::Failed(e, heard) => return self.failed(&e, &heard),
             };
             let (reply, made) = self.read_calls(reply, &offered, n);
             if made.is_empty() {
@@ -159,13 +158,13 @@ impl Turn {
                 rows.push(entry);
             }
             if self.stop.is_stopped() {
-                return self.cancelled(None);
+                return self.cancelled(Reply::default());
             }
         }
         match self.ask(&rows, &offered, Asking::ForAnEnd)? {
             Asked::Replied(reply) => self.answered(reply, Steps::UsedUp),
-            Asked::Stopped(partial) => self.cancelled(partial),
-            Asked::Failed(e) => self.failed(&e),
+            Asked::Stopped(heard) => self.cancelled(heard),
+            Asked::Failed(e, heard) => self.failed(&e, &heard),
         }
     }
 
@@ -274,7 +273,7 @@ impl Turn {
                 "it has {context} tokens: {} go to the tools, {} to this turn; choose fewer tools, or send less",
                 offered.tokens, sent.tokens
             ));
-            return Ok(Asked::Failed(e));
+            return Ok(Asked::Failed(e, Reply::default()));
         }
         let mut messages = vec![Message::System(system)];
         messages.extend(sent.messages);
@@ -293,42 +292,34 @@ impl Turn {
     }
 
     fn ask_once(&self, request: &Request) -> Asked {
-        let Some(model) = &self.model else { return Asked::Failed(Error::internal("this turn has no model")) };
-        let told = RefCell::new((String::new(), String::new()));
-        let done = {
-            let tell = |delta: Delta| match delta {
-                Delta::Text(piece) => self.live.tell(Happening::Content { text: piece.to_owned() }),
-                Delta::Thinking(piece) => self.live.tell(Happening::Thinking { text: piece.to_owned() }),
-                Delta::CallNamed { id, name, .. } => {
-                    self.live.tell(Happening::ToolPending { id: id.to_owned(), name: name.to_owned() });
-                }
-            };
-            let mut heard = Heard { text: String::new(), thinking: String::new() };
-            let reply = {
-                let mut both = |delta: Delta| {
-                    heard.hear(&delta);
-                    tell(delta);
-                };
-                self.services.runtime.block_on(async {
-                    tokio::select! {
-                        biased;
-                        () = self.stop.stopped() => None,
-                        reply = model.reply(request, &mut both) => Some(reply),
-                    }
-                })
-            };
-            *told.borrow_mut() = (heard.text, heard.thinking);
-            reply
+        let Some(model) = &self.model else {
+            return Asked::Failed(Error::internal("this turn has no model"), Reply::default());
         };
-        let (text, thinking) = told.into_inner();
-        match done {
-            None => Asked::Stopped(Some(Reply { text, thinking, ..Reply::default() })),
-            Some(Ok(reply)) => Asked::Replied(reply),
-            // What came before it broke off is kept, with the reason.
-            Some(Err(e)) if !text.trim().is_empty() => {
-                Asked::Failed(e.context(format!("after {} characters", text.len())))
+        let mut heard = Reply::default();
+        let mut tell = |delta: Delta| match delta {
+            Delta::Text(piece) => {
+                heard.text.push_str(piece);
+                self.live.tell(Happening::Content { text: piece.to_owned() });
             }
-            Some(Err(e)) => Asked::Failed(e),
+            Delta::Thinking(piece) => {
+                heard.thinking.push_str(piece);
+                self.live.tell(Happening::Thinking { text: piece.to_owned() });
+            }
+            Delta::CallNamed { id, name, .. } => {
+                self.live.tell(Happening::ToolPending { id: id.to_owned(), name: name.to_owned() });
+            }
+        };
+        let done = self.services.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = self.stop.stopped() => None,
+                reply = model.reply(request, &mut tell) => Some(reply),
+            }
+        });
+        match done {
+            None => Asked::Stopped(heard),
+            Some(Ok(reply)) => Asked::Replied(reply),
+            Some(Err(e)) => Asked::Failed(e, heard),
         }
     }
 
@@ -385,23 +376,20 @@ impl Turn {
         Ok(Ended::Answered(text))
     }
 
-    fn cancelled(&self, partial: Option<Reply>) -> Result<Ended> {
+    fn cancelled(&self, heard: Reply) -> Result<Ended> {
         if self.stop.is_interrupted() {
             return Ok(Ended::Stopped);
         }
-        let mut body = self.body_of(&partial.unwrap_or_default(), Vec::new());
+        let mut body = self.body_of(&heard, Vec::new());
         body.stopped = true;
         self.save(Role::Assistant, body)?;
         Ok(Ended::Stopped)
     }
 
-    fn failed(&self, e: &Error) -> Result<Ended> {
+    /// What was heard before it failed stays beside the reason; a person has read it.
+    fn failed(&self, e: &Error, heard: &Reply) -> Result<Ended> {
         let fault = Fault::of(e);
-        let body = Body {
-            error: Some(fault.clone()),
-            model: self.model.as_ref().map(|model| model.profile().name.clone()),
-            ..Body::default()
-        };
+        let body = Body { error: Some(fault.clone()), ..self.body_of(heard, Vec::new()) };
         self.save(Role::Assistant, body)?;
         Ok(Ended::Failed(fault))
     }
@@ -447,23 +435,10 @@ enum Steps {
 
 enum Asked {
     Replied(Reply),
-    Stopped(Option<Reply>),
-    Failed(Error),
-}
-
-struct Heard {
-    text: String,
-    thinking: String,
-}
-
-impl Heard {
-    fn hear(&mut self, delta: &Delta) {
-        match delta {
-            Delta::Text(piece) => self.text.push_str(piece),
-            Delta::Thinking(piece) => self.thinking.push_str(piece),
-            Delta::CallNamed { .. } => {}
-        }
-    }
+    /// With what was heard until then.
+    Stopped(Reply),
+    /// The same.
+    Failed(Error, Reply),
 }
 
 impl Shelf for Turn {

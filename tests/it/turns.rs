@@ -153,8 +153,11 @@ fn what_waits_runs_people_first_and_what_they_typed_in_a_row_is_one_turn() {
 fn a_stop_keeps_what_was_said_and_a_failure_is_a_message() {
     let gate = Gate::new();
     let fails = lapidary::Error::not_found("there is no such model");
-    let (world, _) =
-        world([Step::new().text("half of").stall(&gate).text(" it"), Step::fails(fails), Step::says("fine")]);
+    let (world, _) = world([
+        Step::new().text("half of").stall(&gate).text(" it"),
+        Step::new().text("as far as").fail(fails),
+        Step::says("fine"),
+    ]);
     let chats = world.host.chats();
     say(chats, "go");
     gate.wait_reached();
@@ -164,6 +167,7 @@ fn a_stop_keeps_what_was_said_and_a_failure_is_a_message() {
     say(chats, "again");
     let kept = rows(chats);
     assert_eq!(kept[3].body.error.as_ref().unwrap().code, "not_found");
+    assert_eq!(kept[3].body.text, "as far as", "what was read before it failed stays");
     say(chats, "and again");
     assert_eq!(told(&rows(chats)).last().unwrap(), "assistant: fine");
     assert!(!chats.cancel("desk").unwrap());

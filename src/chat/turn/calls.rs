@@ -25,7 +25,7 @@ impl Turn {
         let (run, over) = made.split_at(made.len().min(AT_ONCE));
         let mut results = Vec::with_capacity(made.len());
         let mut rest = run;
-        while let Some(first) = rest.first() {
+        while !rest.is_empty() {
             let reads = rest.iter().take_while(|call| self.only_reads(&call.name)).count().max(1);
             let (group, after) = rest.split_at(reads);
             rest = after;
@@ -33,7 +33,6 @@ impl Turn {
                 results.extend(group.iter().map(cancelled));
                 continue;
             }
-            let _ = first;
             for call in group {
                 self.live.tell(Happening::ToolStart {
                     id: call.id.clone(),
